@@ -1,0 +1,9 @@
+//! A batch and CI task runner for coding agents.
+
+pub mod units;
+pub mod outcome;
+pub mod exit;
+pub mod error;
+pub mod event;
+pub mod plan;
+pub mod query;

@@ -1,0 +1,414 @@
+//! How things end: the [`Terminal`] of a query, and the [`Outcome`] of a job that follows from it and from the gates.
+//!
+//! Everything that tells a person or a program how a job ended (exit code, `JUnit`, `result.json`, events, summary, table) is
+//! derived from the one [`Outcome`] value. Its enums are matched without a wildcard, so a new reason breaks each
+//! reporter until it is handled. Codes are a contract: they may be added, never renamed.
+
+use std::fmt;
+
+/// Why the query loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TerminalReason {
+    /// The model finished and nothing objected, or the token budget ran out.
+    Completed,
+    /// The turn limit was reached.
+    MaxTurns,
+    /// A gate blocked too often, could not be run, or forbade going on.
+    StopHookPrevented,
+    /// An API or model error without recovery.
+    ModelError,
+    /// Aborted while the model streamed, or between turns.
+    AbortedStreaming,
+    /// Aborted while tools or gates ran.
+    AbortedTools,
+}
+
+impl TerminalReason {
+    /// All of them, for generated documents and tests.
+    pub const ALL: [Self; 6] = [
+        Self::Completed,
+        Self::MaxTurns,
+        Self::StopHookPrevented,
+        Self::ModelError,
+        Self::AbortedStreaming,
+        Self::AbortedTools,
+    ];
+
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::MaxTurns => "max_turns",
+            Self::StopHookPrevented => "stop_hook_prevented",
+            Self::ModelError => "model_error",
+            Self::AbortedStreaming => "aborted_streaming",
+            Self::AbortedTools => "aborted_tools",
+        }
+    }
+}
+
+/// Why the loop went on instead of ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Transition {
+    /// Tools ran, or a queued input was taken: the model is asked again.
+    NextTurn,
+    /// A gate objected: its output goes to the model.
+    StopHookBlocking,
+}
+
+impl Transition {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NextTurn => "next_turn",
+            Self::StopHookBlocking => "stop_hook_blocking",
+        }
+    }
+}
+
+/// Who pulled the abort signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AbortReason {
+    /// Ctrl-C or SIGTERM.
+    Interrupt,
+    /// The job's wall clock ran out.
+    Timeout,
+    /// The next call could have passed the spending cap.
+    CostLimit,
+    /// Another job failed and the run was told to stop then.
+    FailFast,
+}
+
+impl AbortReason {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Interrupt => "interrupt",
+            Self::Timeout => "timeout",
+            Self::CostLimit => "cost_limit",
+            Self::FailFast => "fail_fast",
+        }
+    }
+}
+
+/// What kind of model error ended a query: the part of it that a job's reason needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ModelErrorKind {
+    /// The key was refused, is missing, or lacks the right.
+    Auth,
+    /// No money, or the provider's own spending limit.
+    Billing,
+    /// The provider does not know the model.
+    ModelNotFound,
+    /// The provider refused the request as malformed.
+    InvalidRequest,
+    /// The prompt no longer fits the model's window.
+    ContextExhausted,
+    /// The answer was cut at the output limit.
+    OutputTruncated,
+    /// The model declined for reasons of policy.
+    Refused,
+    /// The answer made no sense as a message.
+    MalformedOutput,
+    /// Too many requests, until the patience ran out.
+    RateLimited,
+    /// The service was overloaded, until the patience ran out.
+    Overloaded,
+    /// Another error of the service.
+    Api,
+    /// The connection or the stream failed, until the patience ran out.
+    Stream,
+}
+
+impl ModelErrorKind {
+    /// The reason that a job with this error carries.
+    #[must_use]
+    pub const fn reason(self) -> Reason {
+        match self {
+            Self::Auth => Reason::Auth,
+            Self::Billing => Reason::Billing,
+            Self::ModelNotFound => Reason::ModelNotFound,
+            Self::InvalidRequest => Reason::InvalidRequest,
+            Self::ContextExhausted => Reason::ContextExhausted,
+            Self::OutputTruncated => Reason::OutputTruncated,
+            Self::Refused => Reason::Refused,
+            Self::MalformedOutput => Reason::MalformedOutput,
+            Self::RateLimited => Reason::RateLimited,
+            Self::Overloaded => Reason::Overloaded,
+            Self::Api => Reason::Api,
+            Self::Stream => Reason::Stream,
+        }
+    }
+}
+
+/// The end of a query, with its evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// Why it ended.
+    pub reason: TerminalReason,
+    /// One line in plain words.
+    pub message: String,
+    /// Set for the two aborted reasons.
+    pub abort: Option<AbortReason>,
+    /// Set for `model_error`.
+    pub error: Option<ModelError>,
+    /// Set for `stop_hook_prevented`: the gate that decided.
+    pub gate: Option<GateEvidence>,
+    /// The token budget ended the query (reason `completed`).
+    pub budget_exhausted: bool,
+}
+
+/// A model error as a terminal keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelError {
+    /// What kind.
+    pub kind: ModelErrorKind,
+    /// The provider's words, or ours, without secrets.
+    pub message: String,
+    /// The provider's id of the failed request, for its support.
+    pub request_id: Option<String>,
+    /// The HTTP status, where there was an answer.
+    pub status: Option<u16>,
+}
+
+/// The gate that ended a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateEvidence {
+    /// The gate's name.
+    pub name: String,
+    /// The end of its output.
+    pub tail: String,
+    /// The gate could not be run at all, so that its red means nothing.
+    pub broken: bool,
+}
+
+/// What was found about a job: the first thing that a person reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// The work was done, as far as the gates can tell.
+    Passed,
+    /// The work was not done.
+    Failed,
+    /// It could not be judged, or could not be tried.
+    Error,
+    /// It was never started.
+    Skipped,
+    /// It was stopped from outside.
+    Cancelled,
+}
+
+impl Verdict {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Error => "error",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Whose fault it is that a job did not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// The model's.
+    Model,
+    /// A gate's.
+    Gate,
+    /// A limit that was set.
+    Limit,
+    /// The machine's, the network's or the provider's.
+    Infra,
+    /// The person's: key, balance, job file.
+    User,
+}
+
+impl Fault {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Gate => "gate",
+            Self::Limit => "limit",
+            Self::Infra => "infra",
+            Self::User => "user",
+        }
+    }
+}
+
+/// Declares [`Reason`] once: variant, code, verdict, fault.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $verdict:ident, $fault:expr;)*) => {
+        /// Why a job ended as it did. The code is what reports carry.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason { $($(#[$doc])* $name,)* }
+
+        impl Reason {
+            /// All of them, for generated documents and tests.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The stable code.
+            #[must_use]
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// The verdict that follows from it.
+            #[must_use]
+            pub const fn verdict(self) -> Verdict {
+                match self { $(Self::$name => Verdict::$verdict,)* }
+            }
+
+            /// Whose fault it is; `None` where nothing went wrong.
+            #[must_use]
+            pub const fn fault(self) -> Option<Fault> {
+                match self { $(Self::$name => $fault,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The model finished, and every gate is green on the final tree.
+    Completed = "completed", Passed, None;
+    /// A limit ended the loop, but a gate that proved red on the base is green now.
+    CompletedAtLimit = "completed_at_limit", Passed, None;
+    /// A gate is red on the final tree.
+    GateFailed = "gate_failed", Failed, Some(Fault::Model);
+    /// The gates pass only with changes to protected paths.
+    GateTampered = "gate_tampered", Failed, Some(Fault::Model);
+    /// Nothing was changed, and the job requires changes.
+    NoChanges = "no_changes", Failed, Some(Fault::Model);
+    /// The turn limit was reached.
+    MaxTurns = "max_turns", Failed, Some(Fault::Limit);
+    /// The token budget was reached.
+    TokenBudget = "token_budget", Failed, Some(Fault::Limit);
+    /// The spending cap was reached.
+    CostLimit = "cost_limit", Failed, Some(Fault::Limit);
+    /// The wall clock of the job ran out.
+    Timeout = "timeout", Failed, Some(Fault::Limit);
+    /// The context no longer fits the model's window.
+    ContextExhausted = "context_exhausted", Failed, Some(Fault::Limit);
+    /// The answer was cut at the output limit.
+    OutputTruncated = "output_truncated", Failed, Some(Fault::Limit);
+    /// The model's answer made no sense as a message.
+    MalformedOutput = "malformed_output", Failed, Some(Fault::Model);
+    /// The model declined for reasons of policy.
+    Refused = "refused", Failed, Some(Fault::Model);
+    /// A gate blocked more often than `max_blocks`, or its `on_fail = "stop"` ended the loop.
+    StopHookPrevented = "stop_hook_prevented", Failed, Some(Fault::Gate);
+    /// A `before = "fail"` gate was green on the untouched base: there is nothing to fix.
+    GateNotRed = "gate_not_red", Failed, Some(Fault::Gate);
+    /// The provider refused the key.
+    Auth = "auth", Error, Some(Fault::User);
+    /// The provider wants money, or its spending limit is reached.
+    Billing = "billing", Error, Some(Fault::User);
+    /// The provider does not know the model.
+    ModelNotFound = "model_not_found", Error, Some(Fault::User);
+    /// The provider refused the request as malformed.
+    InvalidRequest = "invalid_request", Error, Some(Fault::Infra);
+    /// Too many requests, until the patience ran out.
+    RateLimited = "rate_limited", Error, Some(Fault::Infra);
+    /// The service stayed overloaded.
+    Overloaded = "overloaded", Error, Some(Fault::Infra);
+    /// The service failed in another way.
+    Api = "api", Error, Some(Fault::Infra);
+    /// The connection or the stream kept failing.
+    Stream = "stream", Error, Some(Fault::Infra);
+    /// A setup command failed, or a `before = "pass"` gate was red on the untouched base.
+    SetupFailed = "setup_failed", Error, Some(Fault::User);
+    /// The worktree could not be made, or was lost.
+    WorktreeFailed = "worktree_failed", Error, Some(Fault::Infra);
+    /// A gate could not be run: its program is missing, it was killed, or it timed out.
+    GateError = "gate_error", Error, Some(Fault::Gate);
+    /// A fault of the runner itself, such as a panic; this job alone is affected.
+    Internal = "internal", Error, Some(Fault::Infra);
+    /// Not started, since another job failed and the run was told to stop then.
+    FailFast = "fail_fast", Skipped, None;
+    /// Stopped by a signal, or never started because of it.
+    Interrupted = "interrupted", Cancelled, None;
+}
+
+impl Reason {
+    /// Whether a limit that the person set ended the work, so that a proven fix may still pass.
+    #[must_use]
+    pub const fn is_limit(self) -> bool {
+        matches!(self, Self::MaxTurns | Self::TokenBudget | Self::CostLimit | Self::Timeout)
+    }
+}
+
+/// How a job ended: the one value that every report is derived from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Why; verdict and fault follow from it.
+    pub reason: Reason,
+    /// One line in plain words.
+    pub message: String,
+    /// More evidence, of several lines: a tail of output, an error's causes. May be empty.
+    pub detail: String,
+    /// How the loop ended, where it ran.
+    pub terminal: Option<Terminal>,
+}
+
+impl Outcome {
+    /// An outcome of a job whose loop never ran.
+    #[must_use]
+    pub fn without_loop(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), detail: String::new(), terminal: None }
+    }
+
+    /// With more evidence.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// What was found.
+    #[must_use]
+    pub const fn verdict(&self) -> Verdict {
+        self.reason.verdict()
+    }
+
+    /// Whose fault it is.
+    #[must_use]
+    pub const fn fault(&self) -> Option<Fault> {
+        self.reason.fault()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.verdict().code(), self.reason.code(), self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn codes_are_unique() {
+        let codes: BTreeSet<_> = Reason::ALL.iter().map(|reason| reason.code()).collect();
+        assert_eq!(codes.len(), Reason::ALL.len());
+    }
+
+    #[test]
+    fn only_a_pass_or_a_stop_from_outside_has_no_fault() {
+        for reason in Reason::ALL {
+            let blameless = match reason.verdict() {
+                Verdict::Passed | Verdict::Skipped | Verdict::Cancelled => true,
+                Verdict::Failed | Verdict::Error => false,
+            };
+            assert_eq!(reason.fault().is_none(), blameless, "{}", reason.code());
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What will run: complete, checked, with nothing left to parse or to look up.
+
+use crate::event::JobInfo;
+use crate::units::{JobId, Prices, Tokens, Turns, Usd};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A job that is ready to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedJob {
+    /// Its name, unique in the run.
+    pub id: JobId,
+    /// The job file as the person named it; `-` for standard input, `--prompt` for a job without a file.
+    pub file: String,
+    /// The stem of the file's name.
+    pub stem: String,
+    /// One line for reports; may be empty.
+    pub description: String,
+    /// The task.
+    pub prompt: String,
+    /// Further inputs, each taken when the model has finished the one before.
+    pub follow_ups: Vec<String>,
+    /// What it may use up.
+    pub limits: Limits,
+    /// For filters and reports.
+    pub tags: Vec<String>,
+    /// Globs, relative to the worktree: the agent's changes there are undone before the gates judge.
+    pub protect: Vec<String>,
+    /// Whether a job that changed nothing can pass.
+    pub require_changes: bool,
+    /// Files of the worktree that go into the first message when present.
+    pub context_files: Vec<String>,
+    /// The values of this combination of the matrix, as text; empty without a matrix.
+    pub matrix: BTreeMap<String, String>,
+    /// Which model, and how to reach it.
+    pub model: ModelPlan,
+    /// Where the files come from.
+    pub source: Source,
+    /// How its worktree is made and kept.
+    pub worktree: WorktreePlan,
+    /// The judges.
+    pub gates: Vec<GatePlan>,
+}
+
+impl PlannedJob {
+    /// What reports know about it before it begins.
+    #[must_use]
+    pub fn info(&self) -> JobInfo {
+        JobInfo {
+            id: self.id.clone(),
+            file: self.file.clone(),
+            stem: self.stem.clone(),
+            description: self.description.clone(),
+            model: self.model.name.clone(),
+            max_turns: self.limits.max_turns,
+            gates: self.gates.iter().map(|gate| gate.name.clone()).collect(),
+        }
+    }
+}
+
+/// What a job may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Model turns over the whole job; at least 1.
+    pub max_turns: Turns,
+    /// Input that was not read from a cache, plus output.
+    pub token_budget: Tokens,
+    /// Money; `None` where no cap can be enforced because the price is not known, or none was wanted.
+    pub max_cost: Option<Usd>,
+    /// Wall clock of the whole job, setup and gates included.
+    pub timeout: Duration,
+}
+
+/// Where a job's files come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The repository around this folder.
+    Repo(PathBuf),
+    /// A fresh repository made from this folder.
+    Fixture(PathBuf),
+}
+
+/// Which model, and how to reach it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelPlan {
+    /// How it is reached.
+    pub provider: Provider,
+    /// The provider's name of the model.
+    pub name: String,
+    /// The output cap of one answer.
+    pub max_output: Tokens,
+    /// Whether and how it thinks; `None` leaves it to the model's default.
+    pub thinking: Option<Thinking>,
+    /// The whole window, input and output together.
+    pub context_window: Tokens,
+    /// Prices; `None` when they are not known.
+    pub prices: Option<Prices>,
+}
+
+/// How a model is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// The Anthropic Messages API, or a server that speaks it.
+    Anthropic {
+        /// Without a final slash and without `/v1/messages`.
+        base_url: String,
+        /// The name of the variable that holds the key; never the key.
+        api_key_env: String,
+        /// Further request headers.
+        headers: BTreeMap<String, String>,
+    },
+    /// A recorded conversation.
+    Replay {
+        /// The cassette's file.
+        cassette: PathBuf,
+    },
+}
+
+/// Whether and how a model thinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thinking {
+    /// Not at all; what the request says depends on the model.
+    Off,
+    /// As the model sees fit.
+    Adaptive,
+    /// Up to so many tokens; at least 1,024 and less than the output cap.
+    Budget(Tokens),
+}
+
+/// How a worktree is made and kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreePlan {
+    /// What it starts from: anything that git resolves to a commit.
+    pub base: String,
+    /// The branch that is made for it; `{{ run }}` is already replaced.
+    pub branch: String,
+    /// Shell lines that run before the agent starts.
+    pub setup: Vec<CommandLine>,
+    /// Variables for setup, tools and gates.
+    pub env: BTreeMap<String, String>,
+    /// Names of variables that are handed on from the runner's environment.
+    pub pass_env: Vec<String>,
+    /// What happens to it at the end.
+    pub keep: Keep,
+}
+
+/// What happens to a worktree at the end. Work is committed and the patch is written in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Removed.
+    Never,
+    /// Kept unless the job passed.
+    OnFailure,
+    /// Kept.
+    Always,
+}
+
+/// A command of a job file: a shell line or an argument vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandLine {
+    /// Run by `sh -c`.
+    Shell(String),
+    /// Run as it is; never empty.
+    Argv(Vec<String>),
+}
+
+impl CommandLine {
+    /// The argument vector to run.
+    #[must_use]
+    pub fn argv(&self) -> Vec<String> {
+        match self {
+            Self::Shell(line) => vec!["sh".into(), "-c".into(), line.clone()],
+            Self::Argv(argv) => argv.clone(),
+        }
+    }
+
+    /// The command as a person would write it.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Shell(line) => line.clone(),
+            Self::Argv(argv) => argv.join(" "),
+        }
+    }
+}
+
+/// A gate: its exit code says whether the work is good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatePlan {
+    /// Unique in the job.
+    pub name: String,
+    /// What is run, in the root of the worktree.
+    pub run: CommandLine,
+    /// Past it the gate counts as broken.
+    pub timeout: Duration,
+    /// How often in a row it may send the model back to work; at least 1.
+    pub max_blocks: u32,
+    /// What a red gate does while the loop runs.
+    pub on_fail: OnFail,
+    /// What it must do on the untouched base.
+    pub before: Before,
+    /// How often a red gate is run again before its red counts: 0 to 5.
+    pub retries: u32,
+}
+
+/// What a red gate does while the loop runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFail {
+    /// Its output goes to the model, which works on.
+    Block,
+    /// The loop ends.
+    Stop,
+}
+
+/// What a gate must do on the untouched base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// Not asked.
+    Any,
+    /// It must be red: the fault is there.
+    Fail,
+    /// It must be green: it is fit to judge.
+    Pass,
+}

@@ -1,0 +1,100 @@
+//! What may happen to a query: the only way in which the world reaches the core.
+
+use super::failure::Failure;
+use super::transcript::{Block, ToolResult};
+use crate::outcome::AbortReason;
+use crate::units::Usage;
+use std::time::Duration;
+
+/// Numbers the model calls of a query, retries included, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallId(pub u32);
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The first event, and no later one.
+    Start,
+    /// The model answered with a whole message (its stream ended as it should).
+    Reply {
+        /// The call that it answers.
+        call: CallId,
+        /// The message.
+        reply: Reply,
+    },
+    /// A call gave no message.
+    ModelFailed {
+        /// The call that failed.
+        call: CallId,
+        /// Why, and what to do.
+        failure: Failure,
+        /// What was used up all the same, where the stream had said so before it failed.
+        usage: Option<Usage>,
+    },
+    /// A tool call ended.
+    ToolDone(ToolResult),
+    /// A stop hook ended.
+    HookDone {
+        /// Which, by its place in the job.
+        index: usize,
+        /// How.
+        result: HookResult,
+    },
+    /// Time has passed; sent at the moment that [`Query::deadline`](super::Query::deadline) named.
+    Tick,
+    /// Somebody pulled the abort signal.
+    Cancel(AbortReason),
+}
+
+/// A whole answer of the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// Its blocks in order.
+    pub blocks: Vec<Block>,
+    /// Why the model stopped: informs, never decides whether to go on.
+    pub stop: Stop,
+    /// What the call used.
+    pub usage: Usage,
+    /// The provider's id of the request.
+    pub request_id: Option<String>,
+}
+
+/// The provider's stop reason, folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The model was done, called tools, met a stop sequence, or said something that we do not know.
+    Ordinary(String),
+    /// The output limit cut the answer.
+    MaxTokens,
+    /// The window was full.
+    ContextWindow,
+    /// The model declined; the text says why, where it is known.
+    Refusal(String),
+}
+
+/// How a stop hook ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookResult {
+    /// What it means.
+    pub status: HookStatus,
+    /// The end of its output, cleaned, bounded.
+    pub tail: String,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What a stop hook's end means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookStatus {
+    /// Nothing to object.
+    Pass,
+    /// It objects.
+    Fail {
+        /// Its exit code, where it had one.
+        exit_code: Option<i32>,
+    },
+    /// It did not end within its time limit.
+    TimedOut,
+    /// It could not be run: its program is missing, or it was killed. The text says so.
+    Broken(String),
+}
