@@ -6,4 +6,6 @@ pub mod exit;
 pub mod error;
 pub mod event;
 pub mod plan;
+pub mod schedule;
 pub mod query;
+pub mod judge;

@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(show_duration(Duration::from_millis(400)), "0.4s");
         assert_eq!(show_duration(Duration::from_millis(59_990)), "59.9s");
         assert_eq!(show_duration(Duration::from_secs(184)), "3m04s");
-        assert_eq!(show_duration(Duration::from_secs(7_500)), "2h05m");
+        assert_eq!(show_duration(Duration::from_mins(125)), "2h05m");
         assert_eq!(Tokens(950).to_string(), "950");
         assert_eq!(Tokens(12_345).to_string(), "12.3k");
         assert_eq!(Tokens(4_560_000).to_string(), "4.56M");

@@ -1,7 +1,34 @@
-//! The agent loop as a pure state machine.
+//! The agent loop as a state machine: pure, without clock, chance, file, socket or task.
+//!
+//! The driver performs [`Effect`]s and feeds their results back as [`Event`]s; only [`Query`] decides. The same core runs under
+//! the real driver and under tests that play hostile histories.
+//!
+//! Invariants: one [`Effect::Finish`], and nothing after it. Every request keeps [`History::check`]. A call is sent only within
+//! the turn limit and the caps. Stop hooks never run on an error. Every continue has its transition.
 
-pub mod effect;
-pub mod event;
-pub mod failure;
-pub mod tool;
-pub mod transcript;
+mod budget;
+mod calls;
+mod effect;
+mod event;
+mod failure;
+mod machine;
+mod params;
+mod retry;
+mod state;
+mod tool;
+mod transcript;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use budget::{Caps, Ledger, MIN_OUTPUT, estimate};
+pub use effect::{Effect, ModelCall, Notice};
+pub use event::{CallId, Event, HookResult, HookStatus, Reply, Stop};
+pub use failure::{Failure, Remedy};
+pub use machine::Query;
+pub use params::{Concurrency, HookRule, OnRed, Params};
+pub use retry::Patience;
+pub use state::{Measured, State};
+pub use tool::ToolDefinition;
+pub use transcript::{Block, History, Message, Origin, Role, ToolInput, ToolResult, ToolUse, ToolUseId};

@@ -1,1 +1,1 @@
-fn main(){}
+//! The one integration binary.

@@ -1,0 +1,485 @@
+//! [`Query`]: the loop itself.
+
+use super::budget::{CapReached, Ledger, MIN_OUTPUT, Reservation};
+use super::calls::Calls;
+use super::effect::{Effect, ModelCall, Notice};
+use super::event::{CallId, Event, HookResult, HookStatus, Reply, Stop};
+use super::failure::{Failure, Remedy};
+use super::params::{OnRed, Params};
+use super::state::{Measured, State};
+use super::transcript::{Block, History, Message, Origin, Role, ToolResult, ToolUse, ToolUseId};
+use super::words;
+use crate::outcome::{AbortReason, GateEvidence, ModelError, ModelErrorKind, Terminal, TerminalReason, Transition};
+use crate::units::{Elapsed, Tokens, Turns, Usage, show_duration};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// One query: a conversation with a model that calls tools, driven by events, until one [`Terminal`].
+///
+/// Call order: [`step`](Self::step) with [`Event::Start`] once, then with whatever the performed effects bring; with
+/// [`Event::Tick`] at [`deadline`](Self::deadline) at the latest. `now` never goes back. Each effect is performed in order.
+/// Nothing follows [`Effect::Finish`]: later events give no effects.
+#[derive(Clone, Debug)]
+pub struct Query {
+    params: Params,
+    state: State,
+    phase: Phase,
+    ledger: Ledger,
+    seen_ids: BTreeSet<ToolUseId>,
+    last_call: u32,
+    last_message: u64,
+}
+
+/// What the query waits for.
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    New,
+    Calling { call: CallId, retry: u32, reserved: Reservation },
+    Waiting { until: Elapsed, retry: u32 },
+    Tools(Calls),
+    Hooks { index: usize, reds: Vec<(usize, HookResult)> },
+    Finished,
+}
+
+impl Query {
+    /// A query that has not begun.
+    #[must_use]
+    pub fn new(params: Params) -> Self {
+        let state = State::first(History::default(), params.hooks.len());
+        let ledger = Ledger::new(params.caps.clone());
+        Self { params, state, phase: Phase::New, ledger, seen_ids: BTreeSet::new(), last_call: 0, last_message: 0 }
+    }
+
+    /// Takes one event and says what is to be done.
+    pub fn step(&mut self, now: Elapsed, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        match (std::mem::replace(&mut self.phase, Phase::Finished), event) {
+            (Phase::Finished, _) => {}
+            (phase, Event::Cancel(reason)) => self.abort(phase, reason, &mut out),
+            (phase, Event::Tick) if now >= self.params.deadline => self.abort(phase, AbortReason::Timeout, &mut out),
+            (Phase::New, Event::Start) => self.open(now, &mut out),
+            (Phase::Waiting { until, retry }, Event::Tick) if now >= until => self.call_model(now, retry, &mut out),
+            (Phase::Calling { call, reserved, .. }, Event::Reply { call: id, reply }) if call == id => {
+                self.take_reply(now, call, reserved, reply, &mut out);
+            }
+            (Phase::Calling { call, retry, .. }, Event::ModelFailed { call: id, failure, usage }) if call == id => {
+                self.take_failure(now, call, retry, failure, usage, &mut out);
+            }
+            (Phase::Tools(calls), Event::ToolDone(result)) => self.take_result(now, calls, result, &mut out),
+            (Phase::Hooks { index, reds }, Event::HookDone { index: done, result }) if index == done => {
+                self.take_hook(now, index, reds, result, &mut out);
+            }
+            // Late news of something that was given up, or a tick before its time: nothing changes.
+            (phase, _) => self.phase = phase,
+        }
+        out
+    }
+
+    /// The latest moment for the next [`Event::Tick`]; `None` when the query has ended.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Elapsed> {
+        match &self.phase {
+            Phase::Finished => None,
+            Phase::Waiting { until, .. } => Some(self.params.deadline.min(*until)),
+            Phase::New | Phase::Calling { .. } | Phase::Tools(_) | Phase::Hooks { .. } => Some(self.params.deadline),
+        }
+    }
+
+    /// The state between iterations.
+    #[must_use]
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// What it has used and spent.
+    #[must_use]
+    pub const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Responses that the loop has accepted.
+    #[must_use]
+    pub const fn turns(&self) -> Turns {
+        Turns(self.state.turn_count.0.saturating_sub(1))
+    }
+
+    /// Model calls that were sent, retries included.
+    #[must_use]
+    pub const fn model_calls(&self) -> u32 {
+        self.last_call
+    }
+
+    // --- the iteration, in the order in which it runs ---
+
+    fn open(&mut self, now: Elapsed, out: &mut Vec<Effect>) {
+        let prompt = std::mem::take(&mut self.params.prompt);
+        let blocks = prompt.into_iter().filter(|text| !text.trim().is_empty()).map(Block::Text).collect();
+        let message = self.message(Role::User, Origin::Prompt, blocks);
+        self.state = State { messages: self.record(message, out), ..self.state.clone() };
+        self.call_model(now, 0, out);
+    }
+
+    /// Reserves and calls; `retry` counts how often this very request has failed.
+    fn call_model(&mut self, now: Elapsed, retry: u32, out: &mut Vec<Effect>) {
+        if now >= self.params.deadline {
+            return self.abort(Phase::New, AbortReason::Timeout, out);
+        }
+        let prompt = self.state.prompt_estimate(self.params.overhead);
+        let room = self.params.context_window.minus(prompt);
+        // A prompt that fills the window is the provider's to refuse; here the output cap only shrinks to what is left.
+        let wanted = if room >= MIN_OUTPUT { self.params.max_output.min(room) } else { self.params.max_output };
+        let reserved = match self.ledger.reserve(prompt, wanted) {
+            Ok(reserved) => reserved,
+            Err(CapReached::Tokens) => return self.budget_exhausted(prompt, out),
+            Err(CapReached::Cost) => return self.abort(Phase::New, AbortReason::CostLimit, out),
+        };
+        self.last_call += 1;
+        let call = CallId(self.last_call);
+        out.push(Effect::Emit(Notice::ModelCalled { call, turn: self.state.turn_count, estimate: prompt }));
+        let history = self.state.messages.clone();
+        out.push(Effect::CallModel(ModelCall { id: call, history, max_output: reserved.output }));
+        self.phase = Phase::Calling { call, retry, reserved };
+    }
+
+    fn take_reply(&mut self, now: Elapsed, call: CallId, reserved: Reservation, reply: Reply, out: &mut Vec<Effect>) {
+        let Reply { blocks, stop, usage, request_id } = reply;
+        let cost = self.settle(call, Some(reserved), &usage, out);
+        let error = |kind, message: String, request_id| {
+            Some(Failure { remedy: Remedy::GiveUp, kind, message, request_id, status: None })
+        };
+        let blocks = presentable(blocks);
+        let cut = blocks.iter().all(|block| !matches!(block, Block::ToolUse(_)));
+        let failure = match stop {
+            Stop::Refusal(why) => error(ModelErrorKind::Refused, why, request_id.clone()),
+            Stop::ContextWindow => {
+                let message = "the answer reached the end of the model's context window".to_owned();
+                error(ModelErrorKind::ContextExhausted, message, request_id.clone())
+            }
+            // With calls in it a cut answer goes on: a cut call has an error result, the model reads why.
+            Stop::MaxTokens if cut => {
+                let message = format!("the answer was cut at the output limit of {} tokens", reserved.output.0);
+                error(ModelErrorKind::OutputTruncated, message, request_id.clone())
+            }
+            Stop::MaxTokens | Stop::Ordinary(_) => self.repeated_id(&blocks).and_then(|id| {
+                let message = format!("the answer uses the id of an earlier call again: {id}");
+                error(ModelErrorKind::MalformedOutput, message, request_id.clone())
+            }),
+        };
+        if let Some(failure) = failure {
+            return self.give_up(failure, out);
+        }
+
+        let message = self.message(Role::Assistant, Origin::Model, blocks);
+        let turn = self.state.turn_count;
+        // An empty answer is a turn, but providers refuse an empty message, so it never enters the history.
+        let messages = if message.blocks.is_empty() {
+            self.state.messages.clone()
+        } else {
+            self.record(Arc::clone(&message), out)
+        };
+        let measured = Some(Measured { tokens: usage.prompt() + usage.output, messages: messages.len() });
+        let notice = Notice::Turn { turn, message: Arc::clone(&message), usage, cost, request_id };
+        out.push(Effect::Emit(notice));
+        self.state = State { messages, turn_count: turn.next(), measured, ..self.state.clone() };
+
+        // Whether to go on is decided by one thing: did calls arrive.
+        let calls: Vec<ToolUse> = message.tool_uses().cloned().collect();
+        if calls.is_empty() {
+            return self.conclude(now, out);
+        }
+        self.seen_ids.extend(calls.iter().map(|call| Arc::clone(&call.id)));
+        self.run_calls(now, Calls::new(calls.into_iter(), self.params.concurrency), out);
+    }
+
+    fn take_failure(
+        &mut self,
+        now: Elapsed,
+        call: CallId,
+        retry: u32,
+        failure: Failure,
+        usage: Option<Usage>,
+        out: &mut Vec<Effect>,
+    ) {
+        if let Some(usage) = usage {
+            self.settle(call, None, &usage, out);
+        }
+        let Remedy::Retry { after } = failure.remedy else { return self.give_up(failure, out) };
+        let retry = retry + 1;
+        if retry > self.params.patience.retries {
+            let message = format!("{} (given up after {} tries)", failure.message, retry);
+            return self.give_up(Failure { message, ..failure }, out);
+        }
+        let wait = self.params.patience.wait(retry, after, self.params.seed);
+        let until = now.plus(wait);
+        if until >= self.params.deadline {
+            let message = format!(
+                "{} (the next try would be in {}, after the end of the job's time)",
+                failure.message,
+                show_duration(wait)
+            );
+            return self.give_up(Failure { message, ..failure }, out);
+        }
+        out.push(Effect::Emit(Notice::Retrying { call, kind: failure.kind, message: failure.message, wait, until }));
+        self.phase = Phase::Waiting { until, retry };
+    }
+
+    fn run_calls(&mut self, now: Elapsed, mut calls: Calls, out: &mut Vec<Effect>) {
+        out.extend(calls.start().into_iter().map(Effect::RunTool));
+        if calls.all_done() {
+            let results = calls.into_results(words::aborted_result);
+            let messages = self.record_results(results, out);
+            self.next_turn(now, State { messages, ..self.state.clone() }, out);
+        } else {
+            self.phase = Phase::Tools(calls);
+        }
+    }
+
+    fn take_result(&mut self, now: Elapsed, mut calls: Calls, result: ToolResult, out: &mut Vec<Effect>) {
+        calls.finish(result);
+        self.run_calls(now, calls, out);
+    }
+
+    /// The model has finished with what it was given: the next input, or the stop hooks.
+    fn conclude(&mut self, now: Elapsed, out: &mut Vec<Effect>) {
+        let index = self.state.inputs_taken;
+        if let Some(input) = self.params.follow_ups.get(index) {
+            if self.turns() >= self.params.max_turns {
+                return self.max_turns(out);
+            }
+            let message = self.message(Role::User, Origin::FollowUp(index), vec![Block::Text(input.clone())]);
+            out.push(Effect::Emit(Notice::InputStarted(index)));
+            let messages = self.record(message, out);
+            let state = State { messages, inputs_taken: index + 1, stop_hook_active: false, ..self.state.clone() };
+            return self.next_turn(now, state, out);
+        }
+        if self.params.hooks.is_empty() {
+            return self.complete(out);
+        }
+        out.push(Effect::RunHook { index: 0 });
+        self.phase = Phase::Hooks { index: 0, reds: Vec::new() };
+    }
+
+    fn take_hook(
+        &mut self,
+        now: Elapsed,
+        index: usize,
+        mut reds: Vec<(usize, HookResult)>,
+        result: HookResult,
+        out: &mut Vec<Effect>,
+    ) {
+        let passed = result.status == HookStatus::Pass;
+        let mut blocks = self.state.blocks.clone();
+        let mut count = 0;
+        if let Some(block) = blocks.get_mut(index) {
+            *block = if passed { 0 } else { block.saturating_add(1) };
+            count = *block;
+        }
+        self.state = State { blocks, ..self.state.clone() };
+        out.push(Effect::Emit(Notice::HookJudged { index, passed, blocks: count }));
+        let Some(rule) = self.params.hooks.get(index) else { return self.complete(out) };
+        let ends = match (&result.status, rule.on_red) {
+            (HookStatus::Pass, _) => None,
+            (HookStatus::Broken(_), _) => Some(format!("gate `{}` {}", rule.name, words::describe(&result))),
+            (HookStatus::Fail { .. } | HookStatus::TimedOut, OnRed::Stop) => {
+                Some(format!("gate `{}` {}, and it is set to stop the job", rule.name, words::describe(&result)))
+            }
+            (HookStatus::Fail { .. } | HookStatus::TimedOut, OnRed::Block) => (count > rule.max_blocks).then(|| {
+                let how = words::describe(&result);
+                format!(
+                    "gate `{}` {how}, after it had sent the model back {} times in a row",
+                    rule.name, rule.max_blocks
+                )
+            }),
+        };
+        if let Some(message) = ends {
+            let broken = matches!(result.status, HookStatus::Broken(_));
+            let gate = GateEvidence { name: rule.name.clone(), tail: result.tail, broken };
+            return self.finish(TerminalReason::StopHookPrevented, message, |end| end.gate = Some(gate), out);
+        }
+        if !passed {
+            reds.push((index, result));
+        }
+        if index + 1 < self.params.hooks.len() {
+            out.push(Effect::RunHook { index: index + 1 });
+            self.phase = Phase::Hooks { index: index + 1, reds };
+        } else if reds.is_empty() {
+            self.complete(out);
+        } else {
+            self.send_back(now, &reds, out);
+        }
+    }
+
+    /// Stop hooks objected: their output becomes a message, and the model works on.
+    fn send_back(&mut self, now: Elapsed, reds: &[(usize, HookResult)], out: &mut Vec<Effect>) {
+        if self.turns() >= self.params.max_turns {
+            return self.max_turns(out);
+        }
+        let reds: Vec<_> =
+            reds.iter().filter_map(|(index, result)| Some((self.params.hooks.get(*index)?, result))).collect();
+        let text = words::blocked(&reds);
+        let message = self.message(Role::User, Origin::Gate, vec![Block::Text(text)]);
+        let messages = self.record(message, out);
+        let state = State { messages, stop_hook_active: true, ..self.state.clone() };
+        self.go_on(now, Transition::StopHookBlocking, state, out);
+    }
+
+    fn next_turn(&mut self, now: Elapsed, state: State, out: &mut Vec<Effect>) {
+        if self.turns() >= self.params.max_turns {
+            self.state = state;
+            return self.max_turns(out);
+        }
+        self.go_on(now, Transition::NextTurn, state, out);
+    }
+
+    /// The one place where an iteration follows another: a whole new state, and why.
+    fn go_on(&mut self, now: Elapsed, transition: Transition, state: State, out: &mut Vec<Effect>) {
+        self.state = State { transition: Some(transition), ..state };
+        out.push(Effect::Emit(Notice::Continued(transition)));
+        self.call_model(now, 0, out);
+    }
+
+    // --- the ends ---
+
+    fn complete(&mut self, out: &mut Vec<Effect>) {
+        let message = "the model finished and nothing objected".to_owned();
+        self.finish(TerminalReason::Completed, message, |_| {}, out);
+    }
+
+    fn budget_exhausted(&mut self, prompt: Tokens, out: &mut Vec<Effect>) {
+        let (used, cap) = (self.ledger.used().counted(), self.ledger.caps().tokens);
+        let message = format!(
+            "the token budget is used up: {} of {} tokens, and the next call could need {} and an answer",
+            used.0, cap.0, prompt.0
+        );
+        out.push(Effect::Emit(Notice::LimitReached(message.clone())));
+        self.finish(TerminalReason::Completed, message, |end| end.budget_exhausted = true, out);
+    }
+
+    fn max_turns(&mut self, out: &mut Vec<Effect>) {
+        let message = self.max_turns_message();
+        out.push(Effect::Emit(Notice::LimitReached(message.clone())));
+        self.finish(TerminalReason::MaxTurns, message, |_| {}, out);
+    }
+
+    fn max_turns_message(&self) -> String {
+        format!("the turn limit was reached: {} of {} turns", self.turns(), self.params.max_turns)
+    }
+
+    fn give_up(&mut self, failure: Failure, out: &mut Vec<Effect>) {
+        let Failure { kind, message, request_id, status, remedy: _ } = failure;
+        let error = ModelError { kind, message: message.clone(), request_id, status };
+        self.finish(TerminalReason::ModelError, message, |end| end.error = Some(error), out);
+    }
+
+    /// Ends the query in a state that can be resumed: every call has its result, and the last word says what happened.
+    fn abort(&mut self, phase: Phase, reason: AbortReason, out: &mut Vec<Effect>) {
+        out.push(Effect::StopAll);
+        let terminal = match phase {
+            Phase::New | Phase::Calling { .. } | Phase::Waiting { .. } | Phase::Finished => {
+                TerminalReason::AbortedStreaming
+            }
+            Phase::Tools(_) | Phase::Hooks { .. } => TerminalReason::AbortedTools,
+        };
+        if let Phase::Tools(calls) = phase {
+            let messages = self.record_results(calls.into_results(words::aborted_result), out);
+            self.state = State { messages, ..self.state.clone() };
+            if self.turns() >= self.params.max_turns {
+                out.push(Effect::Emit(Notice::LimitReached(self.max_turns_message())));
+            }
+        }
+        let notice = self.message(Role::User, Origin::Interruption, vec![Block::Text(words::interruption(reason))]);
+        let messages = self.record(notice, out);
+        self.state = State { messages, ..self.state.clone() };
+        let message = match reason {
+            AbortReason::Interrupt => "interrupted by a signal".to_owned(),
+            AbortReason::Timeout => "the job's time ran out".to_owned(),
+            AbortReason::FailFast => "stopped because another job failed".to_owned(),
+            AbortReason::CostLimit => {
+                let (spent, cap) = (self.ledger.spent(), self.ledger.caps().cost.unwrap_or_default());
+                let message = format!("the spending cap is reached: {spent} of {cap}, and the next call could pass it");
+                out.push(Effect::Emit(Notice::LimitReached(message.clone())));
+                message
+            }
+        };
+        self.finish(terminal, message, |end| end.abort = Some(reason), out);
+    }
+
+    fn finish(
+        &mut self,
+        reason: TerminalReason,
+        message: String,
+        evidence: impl FnOnce(&mut Terminal),
+        out: &mut Vec<Effect>,
+    ) {
+        let mut terminal = Terminal { reason, message, abort: None, error: None, gate: None, budget_exhausted: false };
+        evidence(&mut terminal);
+        // An end of the loop's own accord deals with every input that was taken; an error or an abort with none.
+        match reason {
+            TerminalReason::Completed | TerminalReason::MaxTurns | TerminalReason::StopHookPrevented => {
+                let taken = 0..self.state.inputs_taken;
+                out.extend(taken.map(|index| Effect::Emit(Notice::InputCompleted(index))));
+            }
+            TerminalReason::ModelError | TerminalReason::AbortedStreaming | TerminalReason::AbortedTools => {}
+        }
+        self.phase = Phase::Finished;
+        out.push(Effect::Finish(terminal));
+    }
+
+    // --- bookkeeping ---
+
+    fn settle(
+        &mut self,
+        call: CallId,
+        reserved: Option<Reservation>,
+        usage: &Usage,
+        out: &mut Vec<Effect>,
+    ) -> crate::units::Usd {
+        if let Some(reserved) = reserved.filter(|reserved| usage.prompt() + usage.output > reserved.total()) {
+            let used = usage.prompt() + usage.output;
+            out.push(Effect::Emit(Notice::ReserveExceeded { call, reserved: reserved.total(), used }));
+        }
+        self.ledger.settle(usage)
+    }
+
+    fn message(&mut self, role: Role, origin: Origin, blocks: Vec<Block>) -> Arc<Message> {
+        self.last_message += 1;
+        Arc::new(Message { id: self.last_message, role, origin, blocks })
+    }
+
+    fn record(&self, message: Arc<Message>, out: &mut Vec<Effect>) -> History {
+        out.push(Effect::Record(Arc::clone(&message)));
+        self.state.messages.with(message)
+    }
+
+    fn record_results(&mut self, results: Vec<ToolResult>, out: &mut Vec<Effect>) -> History {
+        let blocks = results.into_iter().map(Block::ToolResult).collect();
+        let message = self.message(Role::User, Origin::ToolResults, blocks);
+        self.record(message, out)
+    }
+
+    fn repeated_id(&self, blocks: &[Block]) -> Option<ToolUseId> {
+        let mut new = BTreeSet::new();
+        blocks.iter().find_map(|block| match block {
+            Block::ToolUse(call) => {
+                (self.seen_ids.contains(&call.id) || !new.insert(&call.id)).then(|| Arc::clone(&call.id))
+            }
+            Block::Text(_) | Block::Thinking { .. } | Block::ToolResult(_) | Block::Opaque(_) => None,
+        })
+    }
+}
+
+/// The blocks of an answer that may be sent back: no blank text, no results, and no thinking at the end.
+fn presentable(blocks: Vec<Block>) -> Vec<Block> {
+    let mut blocks: Vec<Block> = blocks
+        .into_iter()
+        .filter(|block| match block {
+            Block::Text(text) => !text.trim().is_empty(),
+            Block::ToolResult(_) => false,
+            Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque(_) => true,
+        })
+        .collect();
+    while matches!(blocks.last(), Some(Block::Thinking { .. })) {
+        blocks.pop();
+    }
+    blocks
+}
