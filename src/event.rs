@@ -59,6 +59,8 @@ pub enum RunEventKind {
         /// The tools that it calls, by name.
         tools: Vec<String>,
     },
+    /// The model is at work, in a few words: for the screen alone, never written down.
+    Progress(String),
     /// A tool call began.
     ToolStarted {
         /// The tool's name.

@@ -32,3 +32,4 @@ pub use retry::Patience;
 pub use state::{Measured, State};
 pub use tool::ToolDefinition;
 pub use transcript::{Block, History, Message, Origin, Role, ToolInput, ToolResult, ToolUse, ToolUseId};
+pub use words::describe;

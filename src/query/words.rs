@@ -46,7 +46,8 @@ pub(super) fn blocked(reds: &[(&HookRule, &HookResult)]) -> String {
 }
 
 /// How a stop hook ended, as the end of a sentence.
-pub(super) fn describe(result: &HookResult) -> String {
+#[must_use]
+pub fn describe(result: &HookResult) -> String {
     match &result.status {
         HookStatus::Pass => "passed".into(),
         HookStatus::Fail { exit_code: Some(code) } => format!("failed with exit code {code}"),

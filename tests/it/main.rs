@@ -1,1 +1,4 @@
-//! The one integration binary.
+//! The integration tests: one binary, a module for each subject.
+
+#[cfg(target_os = "linux")]
+mod process;

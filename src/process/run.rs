@@ -1,0 +1,205 @@
+//! The runner's side: starts a guard, reads the output, keeps the time, waits for the report.
+
+use super::capture::Recorder;
+use super::guard::{NAME, Report};
+use super::orphans::{Registered, end_session};
+use super::{Command, End, Finished, Output};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::process::Child;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long a guard may take, after the grace, to end what it guards: only a process that cannot be killed needs it.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// How much is read from the pipe at once; the usual size of a pipe.
+const CHUNK: usize = 64 << 10;
+
+/// Runs a command to its end.
+///
+/// Comes back when all its processes are gone, at the latest `grace` and some seconds after `timeout` or `cancel`. Never
+/// fails: what goes wrong is an [`End`]. When the future is dropped the command is ended in the same way.
+pub async fn run(command: Command) -> Finished {
+    let began = Instant::now();
+    let (end, output, leftovers) = match start(&command).await {
+        Ok(call) => call.finish(&command).await,
+        Err(end) => (end, Output::default(), 0),
+    };
+    Finished { end, output, duration: began.elapsed(), leftovers }
+}
+
+/// A running command.
+struct Call {
+    guard: Child,
+    registered: Registered,
+    control: UnixStream,
+    output: pipe::Receiver,
+}
+
+async fn start(command: &Command) -> Result<Call, End> {
+    let refuse = |message: String| End::NotStarted { missing: false, message };
+    if command.cancel.is_cancelled() {
+        return Err(End::Cancelled);
+    }
+    let Some(program) = command.argv.first() else { return Err(refuse("the command is empty".into())) };
+    if program.is_empty() {
+        return Err(refuse("the name of the program is empty".into()));
+    }
+    if command.argv.iter().any(|word| word.contains('\0')) {
+        return Err(refuse("the command holds a NUL character, which no argument can".into()));
+    }
+    if !tokio::fs::metadata(&command.cwd).await.is_ok_and(|about| about.is_dir()) {
+        return Err(refuse(format!("the working directory {} does not exist", command.cwd.display())));
+    }
+    spawn(command).map_err(|error| refuse(format!("cannot start `{program}`: {error}")))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+fn spawn(command: &Command) -> io::Result<Call> {
+    let (control, guards_end) = StdUnixStream::pair()?;
+    let (output, writer) = io::pipe()?;
+    control.set_nonblocking(true)?;
+    let control = UnixStream::from_std(control)?;
+    let output = pipe::Receiver::from_owned_fd(output.into())?;
+    let mut guard = tokio::process::Command::new(program()?);
+    guard
+        .arg0(NAME)
+        .args(entry::ARGS)
+        .arg(command.grace.as_millis().to_string())
+        .arg("--")
+        .args(&command.argv)
+        .current_dir(&command.cwd)
+        .env_clear()
+        .envs(command.env.iter())
+        .stdin(Stdio::from(OwnedFd::from(guards_end)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::from(OwnedFd::from(writer)));
+    let (guard, registered) = Registered::start(|| {
+        let child = guard.spawn()?;
+        let pid = child.id();
+        Ok((child, pid))
+    })?;
+    Ok(Call { guard, registered, control, output })
+}
+
+/// This program, even when its file has been replaced in the meantime.
+fn program() -> io::Result<std::path::PathBuf> {
+    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
+}
+
+/// How this program is made a guard.
+#[cfg(not(test))]
+mod entry {
+    pub(super) const ARGS: [&str; 1] = [super::super::guard::SUBCOMMAND];
+}
+
+/// In unit tests this program is the test harness, so a test that does nothing else is the entry. What the harness prints
+/// goes to a guard's stdout, which is `/dev/null`.
+#[cfg(test)]
+mod entry {
+    pub(super) const ARGS: [&str; 6] =
+        ["--exact", "process::tests::guard_entry", "--ignored", "--nocapture", "--test-threads=1", "--"];
+}
+
+impl Call {
+    async fn finish(mut self, command: &Command) -> (End, Output, u32) {
+        let mut recorder = Recorder::open(command.capture.clone()).await;
+        let mut chunk = vec![0; CHUNK];
+        let verdict = {
+            let mut supervising = pin!(supervise(&mut self.control, command));
+            let mut open = true;
+            loop {
+                tokio::select! {
+                    biased; // A flood of output must not delay the timer.
+                    verdict = &mut supervising => break verdict,
+                    count = self.output.read(&mut chunk), if open => match count {
+                        Ok(count @ 1..) => recorder.push(&chunk[..count]).await,
+                        Ok(0) | Err(_) => open = false,
+                    },
+                }
+            }
+        };
+        let (end, leftovers) = self.close(verdict).await;
+        drain(&self.output, &mut recorder).await;
+        (end, recorder.finish().await, leftovers)
+    }
+
+    /// Waits for the guard's own end, and does its work if it could not.
+    async fn close(&mut self, verdict: Verdict) -> (End, u32) {
+        let reported = verdict.report.is_some();
+        if !reported {
+            // It is dead or stuck; a stuck one would hold its processes for ever.
+            drop(self.guard.start_kill());
+        }
+        let status = timeout(MARGIN, self.guard.wait()).await;
+        let mut leftovers = 0;
+        if let (false, Some(pid)) = (reported, self.registered.pid()) {
+            let ending = tokio::task::spawn_blocking(move || end_session(pid.as_raw_pid()));
+            leftovers = ending.await.unwrap_or_default();
+        }
+        let end = match verdict.report {
+            Some(Report::Exited { code, leftovers: count }) => {
+                leftovers = count;
+                End::Exited(code)
+            }
+            Some(Report::Signaled { signal, leftovers: count }) => {
+                leftovers = count;
+                End::Signaled(signal)
+            }
+            Some(Report::NotStarted { missing, message }) => End::NotStarted { missing, message },
+            None => match status.ok().and_then(Result::ok).and_then(|status| status.signal()) {
+                Some(signal) => End::Signaled(signal),
+                None => End::NotStarted { missing: false, message: "its guard ended without a report".into() },
+            },
+        };
+        (verdict.forced.unwrap_or(end), leftovers)
+    }
+}
+
+/// What came of a call.
+struct Verdict {
+    /// We ended it.
+    forced: Option<End>,
+    /// `None` when the guard is dead or stuck.
+    report: Option<Report>,
+}
+
+async fn supervise(control: &mut UnixStream, command: &Command) -> Verdict {
+    let forced = tokio::select! {
+        biased;
+        () = command.cancel.cancelled() => End::Cancelled,
+        () = sleep(command.timeout) => End::TimedOut,
+        report = report(control) => return Verdict { forced: None, report },
+    };
+    // A failure means that the guard is dead, which the missing report tells as well.
+    drop(control.write_all(b"k").await);
+    let report = timeout(command.grace.saturating_add(MARGIN), report(control)).await.ok().flatten();
+    Verdict { forced: Some(forced), report }
+}
+
+async fn report(control: &mut UnixStream) -> Option<Report> {
+    let mut bytes = Vec::new();
+    // An error (the other end reset) is an end like any other: the line counts.
+    drop(control.read_to_end(&mut bytes).await);
+    Report::parse(String::from_utf8_lossy(&bytes).strip_suffix('\n')?)
+}
+
+/// Takes what lies in the pipe. Its writers are dead, so there is no waiting for its end: a stranger may hold it too.
+async fn drain(output: &pipe::Receiver, recorder: &mut Recorder) {
+    const MOST: usize = 1 << 20; // The largest size of a pipe without privileges.
+    let mut chunk = vec![0; CHUNK];
+    let mut taken = 0;
+    while taken < MOST {
+        let Ok(count @ 1..) = output.try_read(&mut chunk) else { break };
+        recorder.push(&chunk[..count]).await;
+        taken += count;
+    }
+}
