@@ -1,0 +1,14 @@
+//! Reports for programs. The shapes are this folder's own, with a version: keys may be added, none is renamed or
+//! changes its meaning within one [`SCHEMA`].
+
+mod event;
+mod result;
+mod run;
+mod transcript;
+mod value;
+
+pub use event::event_line;
+pub use result::result_file;
+pub use run::run_file;
+pub use transcript::{TranscriptMeta, message_line, meta_line, turn_line};
+pub use value::SCHEMA;

@@ -1,0 +1,56 @@
+//! Values that several of the files carry.
+
+use crate::units::{Elapsed, Usage, Usd};
+use serde::Serialize;
+use std::time::Duration;
+
+/// The version of all JSON that the runner writes.
+pub const SCHEMA: u32 = 1;
+
+/// Token counts.
+#[derive(Serialize)]
+pub(super) struct UsageValue {
+    input_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_tokens: u64,
+    output_tokens: u64,
+}
+
+impl From<&Usage> for UsageValue {
+    fn from(usage: &Usage) -> Self {
+        Self {
+            input_tokens: usage.input.0,
+            cache_read_tokens: usage.cache_read.0,
+            cache_write_tokens: usage.cache_write.0,
+            output_tokens: usage.output.0,
+        }
+    }
+}
+
+/// Seconds, rounded to milliseconds.
+pub(super) fn seconds(span: Duration) -> f64 {
+    span.as_millis() as f64 / 1e3
+}
+
+/// Seconds since the run began.
+pub(super) fn at(moment: Elapsed) -> f64 {
+    seconds(moment.0)
+}
+
+/// Dollars.
+pub(super) fn dollars(cost: Option<Usd>) -> Option<f64> {
+    cost.map(Usd::dollars)
+}
+
+/// A file's text: indented, with a final newline.
+pub(super) fn file(value: &impl Serialize) -> String {
+    // These types hold nothing that JSON cannot say; a fault would be ours and must show.
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_else(|error| format!("\"{error}\""));
+    text.push('\n');
+    text
+}
+
+/// One line, without its newline.
+pub(super) fn line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| format!("\"{error}\""))
+}
