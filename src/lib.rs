@@ -41,7 +41,7 @@ pub mod process; // R
 // pub mod worktree; // R
 // pub mod hooks; // R
 // pub mod tools; // R
-// pub mod model; // R
+pub mod model; // R
 // pub mod output; // R
 // pub mod drive; // R
 
