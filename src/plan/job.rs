@@ -1,6 +1,8 @@
 //! What will run: complete, checked, with nothing left to parse or to look up.
 
+use super::endpoint::is_loopback;
 use crate::event::JobInfo;
+use crate::spec::{Before, Keep, OnFail, Thinking};
 use crate::units::{JobId, Prices, Tokens, Turns, Usd};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -117,15 +119,16 @@ pub enum Provider {
     },
 }
 
-/// Whether and how a model thinks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinking {
-    /// Not at all; what the request says depends on the model.
-    Off,
-    /// As the model sees fit.
-    Adaptive,
-    /// Up to so many tokens; at least 1,024 and less than the output cap.
-    Budget(Tokens),
+impl Provider {
+    /// The name of the variable that holds the key; `None` where no key is needed: a recorded conversation, or a server
+    /// on this machine.
+    #[must_use]
+    pub fn key_variable(&self) -> Option<&str> {
+        match self {
+            Self::Anthropic { base_url, api_key_env, .. } if !is_loopback(base_url) => Some(api_key_env),
+            Self::Anthropic { .. } | Self::Replay { .. } => None,
+        }
+    }
 }
 
 /// How a worktree is made and kept.
@@ -143,17 +146,6 @@ pub struct WorktreePlan {
     pub pass_env: Vec<String>,
     /// What happens to it at the end.
     pub keep: Keep,
-}
-
-/// What happens to a worktree at the end. Work is committed and the patch is written in any case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// Removed.
-    Never,
-    /// Kept unless the job passed.
-    OnFailure,
-    /// Kept.
-    Always,
 }
 
 /// A command of a job file: a shell line or an argument vector.
@@ -202,24 +194,4 @@ pub struct GatePlan {
     pub before: Before,
     /// How often a red gate is run again before its red counts: 0 to 5.
     pub retries: u32,
-}
-
-/// What a red gate does while the loop runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnFail {
-    /// Its output goes to the model, which works on.
-    Block,
-    /// The loop ends.
-    Stop,
-}
-
-/// What a gate must do on the untouched base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
-    /// Not asked.
-    Any,
-    /// It must be red: the fault is there.
-    Fail,
-    /// It must be green: it is fit to judge.
-    Pass,
 }

@@ -1,5 +1,29 @@
 //! What will run: job files resolved against defaults, complete and checked.
+//!
+//! Everything that can be wrong with a run before it begins is found here, in one go and with its place. Nothing here
+//! touches the machine: what has to be asked of it goes through [`World`], which [`load`](crate::load) answers.
 
+mod endpoint;
+mod expand;
+mod gates;
 mod job;
+mod layers;
+mod matrix;
+mod model;
+mod models;
+mod names;
+mod resolve;
+mod scope;
+mod show;
+mod task;
+mod template;
+mod worktree;
+mod world;
 
+pub use crate::spec::{Before, Keep, OnFail, Thinking};
 pub use job::*;
+pub use layers::{DEFAULTS, Setting};
+pub use models::{ASSUMED_WINDOW, ModelFacts};
+pub use resolve::{JobFile, Plan, Request, resolve};
+pub use show::findings_json;
+pub use world::{Purpose, World};

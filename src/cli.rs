@@ -1,0 +1,207 @@
+//! The command line. The help text is the documentation; nothing here is looked up or interpreted.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Runs coding agents as batch and CI jobs: job files in, judged work and JUnit out.
+#[derive(Clone, Debug, PartialEq, Parser)]
+#[command(name = "runner", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "\
+Exit codes: 0 every job passed, 1 some job failed, 2 usage or job files wrong and nothing was run,
+3 some job could not be judged, 4 no job matched, 130 or 143 interrupted.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Command {
+    /// Run jobs.
+    Run(RunArgs),
+    /// Check jobs without a model, and print the plan.
+    Check(CheckArgs),
+}
+
+/// Which jobs, and what is changed in all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct JobArgs {
+    /// Job files, folders of them, or globs; `-` reads one from standard input [default: jobs/*.toml].
+    #[arg(value_name = "JOBS")]
+    pub jobs: Vec<String>,
+
+    /// Run this task, without a job file.
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "jobs", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+
+    /// Use this model, whatever the job files say.
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+}
+
+/// Arguments of `runner run`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct RunArgs {
+    /// Which jobs.
+    #[command(flatten)]
+    pub which: JobArgs,
+
+    /// Run at most N jobs at once [default: the number of processors, but at least 4].
+    #[arg(short = 'j', long = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub at_once: Option<u16>,
+
+    /// Once a job has not passed, start no further one and stop those that run.
+    #[arg(long)]
+    pub fail_fast: bool,
+
+    /// Write the JUnit report here too; the run folder always has one.
+    #[arg(long, value_name = "PATH")]
+    pub junit: Option<PathBuf>,
+
+    /// Write the events of the run here too, one JSON object a line; `-` is standard output.
+    #[arg(long, value_name = "PATH")]
+    pub events: Option<PathBuf>,
+
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t = Format::Pretty)]
+    pub format: Format,
+
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+
+    /// Print the result only, no progress.
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print more about each step.
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Print the plan and stop before anything is run.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Arguments of `runner check`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct CheckArgs {
+    /// Which jobs.
+    #[command(flatten)]
+    pub which: JobArgs,
+
+    /// How the plan is printed.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Pretty)]
+    pub format: PlanFormat,
+
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Progress lines on a terminal, and a table.
+    Pretty,
+    /// One line for each step, and a table.
+    Plain,
+    /// The result as JSON.
+    Json,
+}
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For people.
+    Pretty,
+    /// As JSON.
+    Json,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, as `NO_COLOR`, `CLICOLOR_FORCE` and `TERM` allow.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn run(args: &[&str]) -> Result<RunArgs, String> {
+        let all = ["runner", "run"].iter().chain(args);
+        match Cli::try_parse_from(all).map_err(|error| error.to_string())?.command {
+            Command::Run(args) => Ok(args),
+            Command::Check(_) => Err("check".into()),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn files_and_flags_are_told_apart() {
+        let args = run(&["a.toml", "jobs", "-", "-j", "3", "--junit", "x.xml", "--events", "-", "-v"]).unwrap();
+        assert_eq!(args.which.jobs, ["a.toml", "jobs", "-"]);
+        assert_eq!((args.at_once, args.verbose, args.format), (Some(3), true, Format::Pretty));
+        assert_eq!(args.events, Some(PathBuf::from("-")));
+        assert_eq!(run(&["-p", "- fix it"]).unwrap().which.prompt.as_deref(), Some("- fix it"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for bad in [
+            &["-j", "0"][..],
+            &["-j", "-1"],
+            &["-p", "x", "a.toml"],
+            &["-q", "-v"],
+            &["--format", "xml"],
+            &["--color", "maybe"],
+            &["--nonsense"],
+        ] {
+            assert!(run(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_run() {
+        let mut command = Cli::command().term_width(100);
+        let help = command.find_subcommand_mut("run").unwrap().render_help().to_string();
+        insta::assert_snapshot!(help, @"
+        Run jobs
+
+        Usage: run [OPTIONS] [JOBS]...
+
+        Arguments:
+          [JOBS]...  Job files, folders of them, or globs; `-` reads one from standard input [default:
+                     jobs/*.toml]
+
+        Options:
+          -p, --prompt <TEXT>    Run this task, without a job file
+              --model <NAME>     Use this model, whatever the job files say
+          -j, --jobs <N>         Run at most N jobs at once [default: the number of processors, but at least
+                                 4]
+              --fail-fast        Once a job has not passed, start no further one and stop those that run
+              --junit <PATH>     Write the JUnit report here too; the run folder always has one
+              --events <PATH>    Write the events of the run here too, one JSON object a line; `-` is
+                                 standard output
+              --format <FORMAT>  How the result is printed [default: pretty] [possible values: pretty,
+                                 plain, json]
+              --color <COLOR>    When to use colours [default: auto] [possible values: auto, always, never]
+          -q, --quiet            Print the result only, no progress
+          -v, --verbose          Print more about each step
+              --dry-run          Print the plan and stop before anything is run
+          -h, --help             Print help (see more with '--help')
+        ");
+    }
+}

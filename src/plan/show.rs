@@ -1,0 +1,250 @@
+//! The plan as text: for people, and as JSON.
+
+use super::job::{CommandLine, GatePlan, PlannedJob, Provider, Source};
+use super::resolve::Plan;
+use crate::spec::{Before, Diagnostic, Keep, OnFail, Thinking, grouped};
+use crate::units::{Tokens, Usd, show_duration};
+use serde_json::{Value, json};
+
+/// The version of the JSON form. Keys may be added under it; none is renamed.
+const SCHEMA: u32 = 1;
+
+impl Plan {
+    /// The plan for people: every job with its effective values, and what was set above the defaults, and where.
+    pub fn text(&self) -> String {
+        let before = [None].into_iter().chain(self.jobs.iter().map(Some));
+        let jobs: Vec<String> = self.jobs.iter().zip(before).map(|(job, before)| self.job_text(job, before)).collect();
+        let count = if jobs.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", jobs.len()) };
+        format!("{}\n{count}\n", jobs.join("\n"))
+    }
+
+    fn job_text(&self, job: &PlannedJob, before: Option<&PlannedJob>) -> String {
+        let mut lines = vec![format!("{}  ({})\n", job.id, job.file)];
+        let mut line = |label: &str, value: &str| {
+            if !value.is_empty() {
+                let value = value.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+                lines.push(format!("  {label:<10} {value}\n"));
+            }
+        };
+        let limits = &job.limits;
+        let cost = limits.max_cost.map_or("no cap on money".to_owned(), |cost| format!("${}", cost.dollars()));
+        line("about", &job.description);
+        line("model", &model_text(job));
+        line("price", &price_text(job));
+        line(
+            "limits",
+            &format!(
+                "{} turns, {} tokens, {cost}, {}",
+                limits.max_turns,
+                grouped(limits.token_budget.0),
+                show_duration(limits.timeout)
+            ),
+        );
+        line("files", &source_text(job));
+        line("branch", &format!("{}, worktree kept: {}", job.worktree.branch, keep(job.worktree.keep)));
+        for command in &job.worktree.setup {
+            line("setup", &command.shown());
+        }
+        line("protect", &job.protect.join(", "));
+        for gate in &job.gates {
+            line("gate", &gate_text(gate));
+        }
+        if job.gates.is_empty() {
+            line("gate", "none: nothing but a change is asked of this job");
+        }
+        if !job.require_changes {
+            line("changes", "not required");
+        }
+        line("follow-ups", &if job.follow_ups.is_empty() { String::new() } else { job.follow_ups.len().to_string() });
+        line("tags", &job.tags.join(", "));
+        let settings = self.settings.get(&job.id);
+        match before.filter(|before| self.settings.get(&before.id) == settings) {
+            // The jobs of one matrix have all their settings in common.
+            Some(before) => line("set", &format!("as for {}", before.id)),
+            None => {
+                for (at, setting) in settings.into_iter().flatten().enumerate() {
+                    let label = if at == 0 { "set" } else { "" };
+                    line(label, &format!("{} = {}  ({})", setting.key, setting.written, setting.origin));
+                }
+            }
+        }
+        lines.concat()
+    }
+
+    /// The plan as one JSON object: `schema`, `jobs`, `warnings`.
+    pub fn json(&self) -> Value {
+        let jobs: Vec<Value> = self.jobs.iter().map(|job| self.job_json(job)).collect();
+        let warnings: Vec<Value> = self.warnings.iter().map(diagnostic_json).collect();
+        json!({ "schema": SCHEMA, "jobs": jobs, "warnings": warnings })
+    }
+
+    fn job_json(&self, job: &PlannedJob) -> Value {
+        let settings: Vec<Value> = self
+            .settings
+            .get(&job.id)
+            .into_iter()
+            .flatten()
+            .map(|set| json!({ "key": set.key, "written": set.written, "origin": set.origin }))
+            .collect();
+        let gates: Vec<Value> = job.gates.iter().map(gate_json).collect();
+        let setup: Vec<String> = job.worktree.setup.iter().map(CommandLine::shown).collect();
+        let (repo, fixture) = match &job.source {
+            Source::Repo(path) => (Some(path.display().to_string()), None),
+            Source::Fixture(path) => (None, Some(path.display().to_string())),
+        };
+        json!({
+            "job": job.id.as_str(),
+            "file": job.file,
+            "description": job.description,
+            "prompt": job.prompt,
+            "follow_ups": job.follow_ups,
+            "matrix": job.matrix,
+            "tags": job.tags,
+            "max_turns": job.limits.max_turns.0,
+            "token_budget": job.limits.token_budget.0,
+            "max_cost_usd": job.limits.max_cost.map(Usd::dollars),
+            "timeout_s": job.limits.timeout.as_secs_f64(),
+            "protect": job.protect,
+            "require_changes": job.require_changes,
+            "context_files": job.context_files,
+            "repo": repo,
+            "model": model_json(job),
+            "worktree": {
+                "base": job.worktree.base,
+                "branch": job.worktree.branch,
+                "setup": setup,
+                "env": job.worktree.env.keys().collect::<Vec<_>>(),
+                "pass_env": job.worktree.pass_env,
+                "keep": keep(job.worktree.keep),
+                "fixture": fixture,
+            },
+            "gates": gates,
+            "settings": settings,
+        })
+    }
+}
+
+/// The JSON form of a failed check: `schema`, `errors`, `warnings`.
+pub fn findings_json(found: &[Diagnostic]) -> Value {
+    let of =
+        |errors: bool| found.iter().filter(|one| one.is_error() == errors).map(diagnostic_json).collect::<Vec<_>>();
+    json!({ "schema": SCHEMA, "errors": of(true), "warnings": of(false) })
+}
+
+fn diagnostic_json(diagnostic: &Diagnostic) -> Value {
+    let place = diagnostic.at.as_ref().map(|(place, _)| place);
+    let position = place.map(|place| place.file.line_column(place.span.start));
+    json!({
+        "code": diagnostic.code.text(),
+        "message": diagnostic.message,
+        "file": place.map(|place| place.file.name()),
+        "line": position.map(|(line, _)| line),
+        "column": position.map(|(_, column)| column),
+        "label": diagnostic.at.as_ref().map(|(_, label)| label),
+        "notes": diagnostic.notes,
+        "help": diagnostic.help,
+    })
+}
+
+fn model_text(job: &PlannedJob) -> String {
+    let model = &job.model;
+    let reached = match &model.provider {
+        Provider::Anthropic { base_url, .. } => format!("anthropic at {base_url}"),
+        Provider::Replay { cassette } => format!("replay of {}", cassette.display()),
+    };
+    let thinking = match model.thinking {
+        None => String::new(),
+        Some(Thinking::Off) => ", thinking off".into(),
+        Some(Thinking::Adaptive) => ", thinking adaptive".into(),
+        Some(Thinking::Budget(budget)) => format!(", thinking up to {} tokens", grouped(budget.0)),
+    };
+    let (output, window) = (grouped(model.max_output.0), grouped(model.context_window.0));
+    format!("{}, {reached}, answers up to {output} of {window} tokens{thinking}", model.name)
+}
+
+fn price_text(job: &PlannedJob) -> String {
+    match (&job.model.provider, &job.model.prices) {
+        (Provider::Replay { .. }, _) => "nothing is spent".into(),
+        (Provider::Anthropic { .. }, None) => "not known: cost is not counted".into(),
+        (Provider::Anthropic { .. }, Some(prices)) => {
+            let million = |price: Usd| price.times(Tokens(1_000_000)).dollars();
+            let base = prices.base;
+            format!("${} in, ${} out for a million tokens", million(base.input), million(base.output))
+        }
+    }
+}
+
+fn source_text(job: &PlannedJob) -> String {
+    match &job.source {
+        Source::Repo(path) => format!("{} of the repository at {}", job.worktree.base, path.display()),
+        Source::Fixture(path) => format!("a fresh repository made from {}", path.display()),
+    }
+}
+
+fn gate_text(gate: &GatePlan) -> String {
+    let before = match gate.before {
+        Before::Any => String::new(),
+        Before::Fail | Before::Pass => format!(", before: {}", word(gate.before)),
+    };
+    let on_fail = match gate.on_fail {
+        OnFail::Block => format!(", blocks up to {} times", gate.max_blocks),
+        OnFail::Stop => ", stops the loop".into(),
+    };
+    let retries = if gate.retries == 0 { String::new() } else { format!(", {} retries", gate.retries) };
+    format!("{}: {}  (up to {}{on_fail}{before}{retries})", gate.name, gate.run.shown(), show_duration(gate.timeout))
+}
+
+fn gate_json(gate: &GatePlan) -> Value {
+    json!({
+        "name": gate.name,
+        "run": gate.run.shown(),
+        "timeout_s": gate.timeout.as_secs_f64(),
+        "max_blocks": gate.max_blocks,
+        "on_fail": match gate.on_fail { OnFail::Block => "block", OnFail::Stop => "stop" },
+        "before": word(gate.before),
+        "retries": gate.retries,
+    })
+}
+
+fn model_json(job: &PlannedJob) -> Value {
+    let model = &job.model;
+    let thinking = model.thinking.map(|thinking| match thinking {
+        Thinking::Off => json!("off"),
+        Thinking::Adaptive => json!("adaptive"),
+        Thinking::Budget(budget) => json!({ "budget_tokens": budget.0 }),
+    });
+    let (provider, base_url, api_key_env, headers, cassette) = match &model.provider {
+        Provider::Anthropic { base_url, api_key_env, headers } => {
+            ("anthropic", Some(base_url), Some(api_key_env), headers.keys().collect::<Vec<_>>(), None)
+        }
+        Provider::Replay { cassette } => ("replay", None, None, Vec::new(), Some(cassette.display().to_string())),
+    };
+    json!({
+        "provider": provider,
+        "name": model.name,
+        "base_url": base_url,
+        "api_key_env": api_key_env,
+        "headers": headers,
+        "cassette": cassette,
+        "max_output_tokens": model.max_output.0,
+        "thinking": thinking,
+        "context_window": model.context_window.0,
+        "prices_known": model.prices.is_some(),
+    })
+}
+
+const fn keep(keep: Keep) -> &'static str {
+    match keep {
+        Keep::Never => "never",
+        Keep::OnFailure => "on_failure",
+        Keep::Always => "always",
+    }
+}
+
+const fn word(before: Before) -> &'static str {
+    match before {
+        Before::Any => "any",
+        Before::Fail => "fail",
+        Before::Pass => "pass",
+    }
+}

@@ -1,0 +1,81 @@
+//! Reads `[[stop_hooks]]`, and the commands that stand there and elsewhere.
+
+use super::diagnostic::{Code, Diagnostic};
+use super::job::{Before, CommandSpec, OnFail, StopHookSpec, Written};
+use super::keys::Table;
+use super::read::{Field, Reader, Value};
+use super::source::Place;
+use toml::de::{DeTable, DeValue};
+
+pub(super) fn command(reader: &mut Reader, field: Field<'_>, value: &Value<'_>) -> Option<CommandSpec> {
+    let expected = "a shell line or an array of arguments";
+    match value.get_ref() {
+        DeValue::String(_) => reader.words(field, value).map(CommandSpec::Shell),
+        DeValue::Array(array) => {
+            if array.is_empty() {
+                let report = Diagnostic::error(Code::OutOfRange, format!("`{}` is an empty command", field.name));
+                reader.refuse(report, value.span(), "the program is missing");
+                return None;
+            }
+            let words: Vec<_> = array
+                .iter()
+                .enumerate()
+                .map(|(at, item)| {
+                    let word = if at == 0 { reader.words(field, item) } else { reader.text(field, item) };
+                    word.map(|word| Written::new(word, reader.place(item.span())))
+                })
+                .collect();
+            words.into_iter().collect::<Option<_>>().map(CommandSpec::Argv)
+        }
+        DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Table(_) => {
+            reader.wrong_type(field, value, expected)
+        }
+    }
+}
+
+pub(super) fn stop_hooks(reader: &mut Reader, field: Field<'_>, value: &Value<'_>) -> Option<Vec<StopHookSpec>> {
+    let expected = "an array of tables, each headed [[stop_hooks]]";
+    let Some(array) = value.get_ref().as_array() else {
+        return reader.wrong_type(field, value, expected);
+    };
+    let hooks: Vec<_> = array
+        .iter()
+        .map(|item| match item.get_ref().as_table() {
+            Some(table) => stop_hook(reader, table, reader.place(item.span())),
+            None => reader.wrong_type(field, item, expected),
+        })
+        .collect();
+    hooks.into_iter().collect()
+}
+
+fn stop_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<StopHookSpec> {
+    let table = Table::StopHook;
+    // Whether `run` is missing is a matter of this hook alone, so it starts with no broken keys.
+    let outer = std::mem::take(&mut reader.broken);
+    reader.refuse_unknown(table, from);
+    let kind = reader.key(table, from, "kind", |reader, field, value| reader.choice(field, value, &[("gate", ())]));
+    drop(kind);
+    let name = reader.key(table, from, "name", Reader::text);
+    let run = reader.key(table, from, "run", command);
+    let timeout = reader.key(table, from, "timeout", Reader::duration);
+    let max_blocks = reader.key(table, from, "max_blocks", |reader, field, value| {
+        reader.whole(field, value, 1..=1_000).map(|count| count as u32)
+    });
+    let on_fail = reader.key(table, from, "on_fail", |reader, field, value| {
+        reader.choice(field, value, &[("block", OnFail::Block), ("stop", OnFail::Stop)])
+    });
+    let before = reader.key(table, from, "before", |reader, field, value| {
+        let words = [("any", Before::Any), ("fail", Before::Fail), ("pass", Before::Pass)];
+        reader.choice(field, value, &words)
+    });
+    let retries = reader.key(table, from, "retries", |reader, field, value| {
+        reader.whole(field, value, 0..=5).map(|count| count as u32)
+    });
+    let broken = std::mem::replace(&mut reader.broken, outer);
+    if run.is_none() && !broken.contains("stop_hooks.run") {
+        let report = Diagnostic::error(Code::MissingKey, "a stop hook needs `run`")
+            .help(format!("for example: {}", table.example("run")));
+        reader.refuse(report, place.span, "this one has no command");
+    }
+    Some(StopHookSpec { name, run: run?, timeout, max_blocks, on_fail, before, retries })
+}
