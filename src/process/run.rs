@@ -72,7 +72,7 @@ fn spawn(command: &Command) -> io::Result<Call> {
     let mut guard = tokio::process::Command::new(program()?);
     guard
         .arg0(NAME)
-        .args(entry::ARGS)
+        .args(ENTRY)
         .arg(command.grace.as_millis().to_string())
         .arg("--")
         .args(&command.argv)
@@ -97,17 +97,13 @@ fn program() -> io::Result<std::path::PathBuf> {
 
 /// How this program is made a guard.
 #[cfg(not(test))]
-mod entry {
-    pub(super) const ARGS: [&str; 1] = [super::super::guard::SUBCOMMAND];
-}
+const ENTRY: &[&str] = &[super::guard::SUBCOMMAND];
 
 /// In unit tests this program is the test harness, so a test that does nothing else is the entry. What the harness prints
 /// goes to a guard's stdout, which is `/dev/null`.
 #[cfg(test)]
-mod entry {
-    pub(super) const ARGS: [&str; 6] =
-        ["--exact", "process::tests::guard_entry", "--ignored", "--nocapture", "--test-threads=1", "--"];
-}
+const ENTRY: &[&str] =
+    &["--exact", "process::tests::guard_entry", "--ignored", "--nocapture", "--test-threads=1", "--"];
 
 impl Call {
     async fn finish(mut self, command: &Command) -> (End, Output, u32) {
