@@ -1,0 +1,193 @@
+//! Calls as the loop makes them.
+
+use super::*;
+use serde_json::json;
+use std::fs;
+
+struct Case {
+    _dir: tempfile::TempDir,
+    root: PathBuf,
+    tools: Toolbox,
+}
+
+fn case() -> Case {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("wt");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join(".git"), "gitdir: elsewhere").unwrap();
+    let root = root.canonicalize().unwrap();
+    let context = ToolContext {
+        root: root.clone(),
+        env: Environment::default(),
+        outputs: dir.path().join("run/tools"),
+        protect: vec!["tests/**".into()],
+    };
+    Case { _dir: dir, root, tools: Toolbox::new(context).unwrap() }
+}
+
+fn call(name: &str, input: Value) -> ToolUse {
+    let Value::Object(input) = input else { panic!("not an object") };
+    ToolUse { id: "call".into(), name: name.into(), input: ToolInput::Object(input) }
+}
+
+impl Case {
+    async fn run(&self, name: &str, input: Value) -> ToolResult {
+        self.tools.run(&call(name, input), &CancellationToken::new()).await
+    }
+}
+
+#[tokio::test]
+async fn files_are_written_edited_read_and_found() {
+    let case = case();
+    assert_eq!(
+        case.run("Write", json!({ "file_path": "a.txt", "content": "one\n" })).await.content,
+        "Created `a.txt` (1 line)."
+    );
+    let edit = json!({ "file_path": "a.txt", "old_string": "one", "new_string": "two" });
+    assert_eq!(case.run("Edit", edit).await.content, "Edited `a.txt`. It reads now:\n     1\ttwo\n");
+    assert_eq!(case.run("Read", json!({ "file_path": "a.txt" })).await.content, "     1\ttwo\n");
+    assert_eq!(case.run("Glob", json!({ "pattern": "*" })).await.content, "a.txt\n");
+    let found = case.run("Grep", json!({ "pattern": "two" })).await;
+    assert_eq!((found.content.as_str(), found.is_error, &*found.id), ("a.txt\n", false, "call"));
+}
+
+#[tokio::test]
+async fn b005_an_unknown_tool_is_an_error_result_at_once() {
+    let case = case();
+    insta::assert_snapshot!(
+        case.run("WebSearch", json!({ "query": "x" })).await.content,
+        @"Nothing was run: there is no tool `WebSearch`. The tools are Read, Write, Edit, Glob, Grep, Bash."
+    );
+    let result = case.run("bash", json!({ "command": "x" })).await;
+    assert!(result.is_error && result.content.contains("Did you mean Bash?"), "{}", result.content);
+}
+
+#[tokio::test]
+async fn input_that_is_wrong_is_not_run() {
+    let case = case();
+    let result = case.run("Write", json!({ "path": "a", "content": "x" })).await;
+    assert!(result.is_error && result.content.contains("did you mean `file_path`?"), "{}", result.content);
+    let input = ToolInput::Invalid { raw: "{\"file_path\": \"a".into(), problem: "it ends too early".into() };
+    let result = case.tools.run(&ToolUse { input, ..call("Write", json!({})) }, &CancellationToken::new()).await;
+    insta::assert_snapshot!(
+        result.content,
+        @r#"Nothing was run: the input of this call is no JSON object: it ends too early. It was: {"file_path": "a"#
+    );
+    assert!(result.is_error);
+    assert_eq!(fs::read_dir(&case.root).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn b114_nothing_runs_when_the_worktree_is_gone() {
+    let case = case();
+    fs::write(case.root.join("f"), "x").unwrap();
+    fs::remove_file(case.root.join(".git")).unwrap();
+    for (name, input) in [
+        ("Bash", json!({ "command": "touch run" })),
+        ("Write", json!({ "file_path": "g", "content": "x" })),
+        ("Read", json!({ "file_path": "f" })),
+    ] {
+        let result = case.run(name, input).await;
+        assert!(result.is_error && result.content.contains("is gone"), "{name}: {}", result.content);
+    }
+    assert_eq!(fs::read_dir(&case.root).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_does_nothing() {
+    let case = case();
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    for (name, input) in [
+        ("Write", json!({ "file_path": "a", "content": "x" })),
+        ("Grep", json!({ "pattern": "x" })),
+        ("Bash", json!({ "command": "touch run" })),
+    ] {
+        let result = case.tools.run(&call(name, input), &cancel).await;
+        assert_eq!((result.content.as_str(), result.is_error), (CANCELLED, true), "{name}");
+    }
+    assert_eq!(fs::read_dir(&case.root).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn b149_edits_that_run_at_once_all_count() {
+    let case = case();
+    let lines = (1..=40).map(|n| format!("<{n}>\n")).collect::<Vec<_>>().concat();
+    fs::write(case.root.join("f"), &lines).unwrap();
+    let edits = (1..=40).map(|n| {
+        let path = if n % 2 == 0 { "f" } else { "./f" };
+        case.run("Edit", json!({ "file_path": path, "old_string": format!("<{n}>"), "new_string": "x" }))
+    });
+    for result in futures_util::future::join_all(edits).await {
+        assert!(!result.is_error, "{}", result.content);
+    }
+    assert_eq!(fs::read_to_string(case.root.join("f")).unwrap(), "x\n".repeat(40));
+}
+
+#[tokio::test]
+async fn b037_a_result_is_never_blank() {
+    let case = case();
+    fs::write(case.root.join("blank"), "").unwrap();
+    assert!(!case.run("Read", json!({ "file_path": "blank" })).await.content.trim().is_empty());
+}
+
+#[tokio::test]
+async fn a_result_is_bounded_whatever_it_quotes() {
+    let case = case();
+    let result = case.run("Read", json!({ "file_path": "x/".repeat(2_000_000) })).await;
+    assert!(result.is_error && result.content.len() < RESULT + 100, "{}", result.content.len());
+    let input = ToolInput::Invalid { raw: "é".repeat(1_000_000), problem: "it is text".into() };
+    let result = case.tools.run(&ToolUse { input, ..call("Read", json!({})) }, &CancellationToken::new()).await;
+    assert!(result.content.len() < 1_000);
+}
+
+#[test]
+fn a_subject_is_one_short_line() {
+    let subject = |name, input| Toolbox::subject(&call(name, input));
+    assert_eq!(subject("Bash", json!({ "command": "cargo test\necho x" })), "cargo test...");
+    assert_eq!(subject("Bash", json!({ "command": "a\u{1b}b" })), "a\\u{1b}b");
+    assert_eq!(subject("Grep", json!({ "pattern": "fn main" })), "fn main");
+    let path = format!("/{}/src/lib.rs", "long".repeat(50));
+    let shown = subject("Read", json!({ "file_path": path }));
+    assert!(shown.starts_with("...") && shown.ends_with("/src/lib.rs") && shown.len() == 80, "{shown}");
+    assert_eq!(subject("Read", json!({})), "");
+    assert_eq!(subject("Nothing", json!({ "command": "x" })), "");
+}
+
+#[test]
+fn what_only_reads_is_known() {
+    let read_only = |name| Toolbox::concurrency(&call(name, json!({}))) == Concurrency::Shared;
+    assert!(read_only("Read") && read_only("Glob") && read_only("Grep") && read_only("Unknown"));
+    assert!(!read_only("Write") && !read_only("Edit") && !read_only("Bash"));
+}
+
+#[test]
+fn definitions_are_short_and_fit_for_every_provider() {
+    let case = case();
+    let definitions = case.tools.definitions();
+    let names: Vec<&str> = definitions.iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["Read", "Write", "Edit", "Glob", "Grep", "Bash"]);
+    let text: Vec<String> =
+        definitions.iter().map(|tool| format!("{} {}", tool.description, tool.input_schema)).collect();
+    let words = text.join("\n");
+    let words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).count();
+    assert!(words < 900, "{words} words are sent with every request");
+    for tool in &definitions {
+        let fields = tool.input_schema["properties"].as_object().unwrap();
+        assert!(fields.keys().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))));
+        assert!(!tool.description.contains("  "), "{}", tool.description);
+    }
+}
+
+#[test]
+fn a_wrong_context_is_refused() {
+    let context = |root: PathBuf, protect: Vec<String>| ToolContext {
+        root,
+        env: Environment::default(),
+        outputs: "out".into(),
+        protect,
+    };
+    let dir = tempfile::tempdir().unwrap();
+    assert!(Toolbox::new(context(dir.path().join("none"), vec![])).unwrap_err().contains("cannot use"));
+    assert!(Toolbox::new(context(dir.path().into(), vec!["a[".into()])).unwrap_err().contains("is no glob"));
+}
