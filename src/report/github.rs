@@ -122,10 +122,10 @@ mod tests {
             assert!(!line.trim_start().starts_with("::") && !line.contains("##["), "{line}");
         }
         assert_eq!(inert("a::b"), "a::b");
-        let line = inert_json(r####"{"text":"##[error]x ###[y"}"####);
+        let line = inert_json(r###"{"text":"##[error]x ##[y"}"###);
         assert!(!line.contains("##["), "{line}");
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(value["text"], "##[error]x ###[y");
+        assert_eq!(value["text"], "##[error]x ##[y");
         assert_eq!(group("100%\n::error::x"), "::group::100%25 ::error::x");
     }
 }

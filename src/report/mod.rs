@@ -15,6 +15,7 @@ pub mod redact;
 pub mod summary;
 pub mod table;
 pub mod tally;
+pub mod totals;
 
 #[cfg(test)]
 pub(crate) mod sample;

@@ -16,7 +16,7 @@ pub enum ColorChoice {
 
 /// What is known about where text goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Terminal {
+pub struct Tty {
     /// It is a terminal.
     pub is_terminal: bool,
     /// `NO_COLOR` is set and not empty.
@@ -41,7 +41,7 @@ impl Paint {
     /// Decides. An explicit choice outranks `NO_COLOR`, which outranks `CLICOLOR_FORCE`, which outranks what the
     /// terminal can do.
     #[must_use]
-    pub const fn decide(choice: ColorChoice, terminal: Terminal) -> Self {
+    pub const fn decide(choice: ColorChoice, terminal: Tty) -> Self {
         let colored = match choice {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
@@ -89,18 +89,15 @@ mod tests {
 
     #[test]
     fn the_stronger_word_decides() {
-        let terminal = Terminal { is_terminal: true, ..Terminal::default() };
+        let terminal = Tty { is_terminal: true, ..Tty::default() };
         let decide = Paint::decide;
         assert_eq!(decide(ColorChoice::Auto, terminal), Paint::Colored);
-        assert_eq!(decide(ColorChoice::Auto, Terminal::default()), Paint::Plain);
-        assert_eq!(decide(ColorChoice::Auto, Terminal { dumb: true, ..terminal }), Paint::Plain);
-        assert_eq!(decide(ColorChoice::Auto, Terminal { no_color: true, ..terminal }), Paint::Plain);
-        assert_eq!(decide(ColorChoice::Auto, Terminal { clicolor_force: true, ..Terminal::default() }), Paint::Colored);
-        assert_eq!(
-            decide(ColorChoice::Auto, Terminal { clicolor_force: true, no_color: true, ..terminal }),
-            Paint::Plain
-        );
-        assert_eq!(decide(ColorChoice::Always, Terminal { no_color: true, ..terminal }), Paint::Colored);
+        assert_eq!(decide(ColorChoice::Auto, Tty::default()), Paint::Plain);
+        assert_eq!(decide(ColorChoice::Auto, Tty { dumb: true, ..terminal }), Paint::Plain);
+        assert_eq!(decide(ColorChoice::Auto, Tty { no_color: true, ..terminal }), Paint::Plain);
+        assert_eq!(decide(ColorChoice::Auto, Tty { clicolor_force: true, ..Tty::default() }), Paint::Colored);
+        assert_eq!(decide(ColorChoice::Auto, Tty { clicolor_force: true, no_color: true, ..terminal }), Paint::Plain);
+        assert_eq!(decide(ColorChoice::Always, Tty { no_color: true, ..terminal }), Paint::Colored);
         assert_eq!(decide(ColorChoice::Never, terminal), Paint::Plain);
     }
 

@@ -2,11 +2,12 @@
 //! file holds: logs of CI systems are often public.
 
 use super::cut;
+use super::paint::Paint;
 use super::tally::{JobStats, RunStats};
 use crate::event::{GateMoment, GateStatus, JobReport, RunEvent, RunEventKind, RunInfo};
 use crate::exit::ExitStatus;
 use crate::outcome::{Transition, Verdict};
-use crate::units::{Elapsed, Tokens, Usd, show_duration};
+use crate::units::{Elapsed, show_duration};
 use std::time::Duration;
 
 /// How much is said.
@@ -14,6 +15,8 @@ use std::time::Duration;
 pub enum Detail {
     /// Warnings, and jobs that did not pass.
     Quiet,
+    /// Notes, and the ends of all jobs: what scrolls away above the live screen.
+    Milestones,
     /// What changes the state of a job.
     #[default]
     Normal,
@@ -31,11 +34,12 @@ const HEARTBEAT_JOBS: usize = 6;
 
 /// The line for an event, without its newline; `None` where it does not matter at this level of detail.
 #[must_use]
-pub fn line(event: &RunEvent, detail: Detail) -> Option<String> {
+pub fn line(event: &RunEvent, detail: Detail, paint: Paint) -> Option<String> {
     let text = match detail {
-        Detail::Quiet => quiet(&event.kind)?,
-        Detail::Normal => normal(&event.kind)?,
-        Detail::Verbose => normal(&event.kind).or_else(|| verbose(&event.kind))?,
+        Detail::Quiet => quiet(&event.kind, paint)?,
+        Detail::Milestones => milestone(&event.kind, paint)?,
+        Detail::Normal => normal(&event.kind, paint)?,
+        Detail::Verbose => normal(&event.kind, paint).or_else(|| verbose(&event.kind))?,
     };
     Some(stamped(event.at, event.job.as_ref().map_or("run", |job| job.as_str()), &text))
 }
@@ -62,9 +66,35 @@ fn stamped(at: Elapsed, who: &str, text: &str) -> String {
     format!("{at:>7} {who}: {text}")
 }
 
-fn quiet(kind: &RunEventKind) -> Option<String> {
+fn milestone(kind: &RunEventKind, paint: Paint) -> Option<String> {
     match kind {
-        RunEventKind::JobFinished(report) if report.outcome.verdict() != Verdict::Passed => Some(finished(report)),
+        RunEventKind::JobFinished(report) => Some(finished(report, paint)),
+        RunEventKind::Note(text) => Some(message(text)),
+        RunEventKind::RunStarted(_)
+        | RunEventKind::JobStarted
+        | RunEventKind::Phase(_)
+        | RunEventKind::ModelCalled { .. }
+        | RunEventKind::Retrying { .. }
+        | RunEventKind::Turn { .. }
+        | RunEventKind::Progress(_)
+        | RunEventKind::ToolStarted { .. }
+        | RunEventKind::ToolFinished { .. }
+        | RunEventKind::GateStarted { .. }
+        | RunEventKind::GateFinished { .. }
+        | RunEventKind::Continued(_)
+        | RunEventKind::InputStarted(_)
+        | RunEventKind::InputCompleted(_)
+        | RunEventKind::Warning(_)
+        | RunEventKind::Interrupted(_)
+        | RunEventKind::RunFinished { .. } => quiet(kind, paint),
+    }
+}
+
+fn quiet(kind: &RunEventKind, paint: Paint) -> Option<String> {
+    match kind {
+        RunEventKind::JobFinished(report) if report.outcome.verdict() != Verdict::Passed => {
+            Some(finished(report, paint))
+        }
         RunEventKind::Warning(text) => Some(format!("warning: {}", message(text))),
         RunEventKind::Interrupted(status) => Some(interrupted(*status)),
         RunEventKind::RunStarted(_)
@@ -87,7 +117,7 @@ fn quiet(kind: &RunEventKind) -> Option<String> {
     }
 }
 
-fn normal(kind: &RunEventKind) -> Option<String> {
+fn normal(kind: &RunEventKind, paint: Paint) -> Option<String> {
     Some(match kind {
         RunEventKind::RunStarted(info) => started(info),
         RunEventKind::JobStarted => "started".into(),
@@ -101,7 +131,7 @@ fn normal(kind: &RunEventKind) -> Option<String> {
         RunEventKind::InputStarted(index) => format!("follow-up {} taken", index + 1),
         RunEventKind::Note(text) => message(text),
         RunEventKind::Warning(text) => format!("warning: {}", message(text)),
-        RunEventKind::JobFinished(report) => finished(report),
+        RunEventKind::JobFinished(report) => finished(report, paint),
         RunEventKind::Interrupted(status) => interrupted(*status),
         RunEventKind::Phase(_)
         | RunEventKind::ModelCalled { .. }
@@ -151,7 +181,7 @@ fn started(info: &RunInfo) -> String {
     format!("runner {}: {jobs}, at most {} at once, in {}", info.version, info.slots, message(&info.shown_folder))
 }
 
-fn finished(report: &JobReport) -> String {
+fn finished(report: &JobReport, paint: Paint) -> String {
     let outcome = &report.outcome;
     let why = match outcome.verdict() {
         Verdict::Passed => String::new(),
@@ -161,17 +191,13 @@ fn finished(report: &JobReport) -> String {
     };
     format!(
         "{} {}{why} ({}, {} tokens, {}, {})",
-        outcome.verdict().code(),
+        paint.verdict(outcome.verdict(), outcome.verdict().code()),
         outcome.reason.code(),
         if report.turns.0 == 1 { "1 turn".into() } else { format!("{} turns", report.turns) },
-        tokens(report),
-        report.cost.map_or_else(|| "no price".to_owned(), |cost: Usd| cost.to_string()),
+        report.counted_tokens(),
+        report.cost.map_or_else(|| "no price".to_owned(), |cost| cost.to_string()),
         show_duration(report.duration),
     )
-}
-
-fn tokens(report: &JobReport) -> Tokens {
-    report.counted_tokens()
 }
 
 fn gate_finished(gate: &str, moment: GateMoment, status: GateStatus, exit: Option<i32>, took: Duration) -> String {
@@ -210,7 +236,7 @@ mod tests {
     use super::*;
     use crate::event::Phase;
     use crate::outcome::Reason;
-    use crate::units::Turns;
+    use crate::units::{Turns, Usd};
     use insta::assert_snapshot;
 
     fn story() -> Vec<RunEvent> {
@@ -262,7 +288,7 @@ mod tests {
     }
 
     fn told(detail: Detail) -> String {
-        story().iter().filter_map(|event| line(event, detail)).collect::<Vec<_>>().join("\n")
+        story().iter().filter_map(|event| line(event, detail, Paint::Plain)).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -329,7 +355,7 @@ mod tests {
             tools: Vec::new(),
         };
         for kind in [RunEventKind::JobFinished(Box::new(report)), turn] {
-            let said = line(&sample::event(1, "a", kind), Detail::Verbose).unwrap();
+            let said = line(&sample::event(1, "a", kind), Detail::Verbose, Paint::Plain).unwrap();
             assert!(!said.contains("SECRET"), "{said}");
         }
     }

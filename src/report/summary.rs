@@ -2,9 +2,10 @@
 
 use super::cut;
 use super::tally::{JobState, JobStats, RunStats};
-use crate::event::{GateReport, GateStatus, JobReport};
+use crate::event::{GateReport, GateStatus, JobReport, RunEvent, RunEventKind};
 use crate::outcome::{Outcome, Verdict};
-use crate::units::show_duration;
+use crate::units::{JobId, show_duration};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The largest summary, in bytes: GitHub drops a step summary above 1 MiB as a whole.
@@ -18,39 +19,50 @@ const WARNINGS_MAX: usize = 20;
 /// Room kept for the sentence that says what was left out, in bytes.
 const LEFT_OUT: usize = 200;
 
-/// The summary in at most `limit` bytes of whole, valid Markdown; empty where not even its head fits.
-#[must_use]
-pub fn render(stats: &RunStats, limit: usize) -> String {
-    let mut text = head(stats);
-    if text.len() + LEFT_OUT > limit {
-        return if text.len() <= limit { text } else { String::new() };
-    }
-    let room = limit - LEFT_OUT;
-    let mut jobs: Vec<&JobStats> = stats.jobs.iter().collect();
-    jobs.sort_by_key(|job| rank(job)); // Stable: the order of the plan within a rank.
-    table(&mut text, &jobs, room);
-    let bad: Vec<&JobReport> = jobs
-        .iter()
-        .filter_map(|job| job.report())
-        .filter(|report| report.outcome.verdict() != Verdict::Passed)
-        .collect();
-    for (shown, report) in bad.iter().enumerate() {
-        let section = section(stats, report);
-        if text.len() + section.len() > room {
-            let _ = write!(
-                text,
-                "\n{} more jobs did not pass; there is no room for them here: see `junit.xml`.\n",
-                bad.len() - shown
-            );
-            return text;
+/// Gathers a run for `summary.md`. A job's section is written once, when it ends.
+#[derive(Debug, Default)]
+pub struct Summary {
+    sections: BTreeMap<JobId, String>,
+}
+
+impl Summary {
+    /// Takes note of an event. `folder` is the run's, as shown.
+    pub fn apply(&mut self, folder: &str, event: &RunEvent) {
+        if let RunEventKind::JobFinished(report) = &event.kind
+            && report.outcome.verdict() != Verdict::Passed
+        {
+            self.sections.insert(report.info.id.clone(), section(folder, report));
         }
-        text.push_str(&section);
     }
-    let warnings = warnings(stats);
-    if text.len() + warnings.len() <= room {
-        text.push_str(&warnings);
+
+    /// The summary in at most `limit` bytes of whole, valid Markdown; empty where not even its head fits. `stats` has
+    /// taken note of the same events.
+    #[must_use]
+    pub fn render(&self, stats: &RunStats, limit: usize) -> String {
+        let mut text = head(stats);
+        if text.len() + LEFT_OUT > limit {
+            return if text.len() <= limit { text } else { String::new() };
+        }
+        let room = limit - LEFT_OUT;
+        let mut jobs: Vec<&JobStats> = stats.jobs.iter().collect();
+        jobs.sort_by_key(|job| rank(job)); // Stable: the order of the plan within a rank.
+        table(&mut text, &jobs, room);
+        let sections: Vec<&String> = jobs.iter().filter_map(|job| self.sections.get(&job.info.id)).collect();
+        for (shown, section) in sections.iter().enumerate() {
+            if text.len() + section.len() > room {
+                let more = sections.len() - shown;
+                let _ =
+                    write!(text, "\n{more} more jobs did not pass; there is no room for them here: see `junit.xml`.\n");
+                return text;
+            }
+            text.push_str(section);
+        }
+        let warnings = warnings(stats);
+        if text.len() + warnings.len() <= room {
+            text.push_str(&warnings);
+        }
+        text
     }
-    text
 }
 
 /// What did not pass comes before what did, and both before what has not ended.
@@ -132,7 +144,7 @@ fn mark(outcome: &Outcome) -> String {
     }
 }
 
-fn section(stats: &RunStats, report: &JobReport) -> String {
+fn section(run_folder: &str, report: &JobReport) -> String {
     let outcome = &report.outcome;
     let mut text = format!(
         "\n## {}: {} (`{}`)\n\n{}\n",
@@ -150,7 +162,7 @@ fn section(stats: &RunStats, report: &JobReport) -> String {
     for gate in report.gates.iter().filter(|gate| matches!(gate.after, Some(GateStatus::Fail | GateStatus::Error))) {
         text.push_str(&gate_part(gate, outcome));
     }
-    text.push_str(&places(stats, report));
+    text.push_str(&places(run_folder, report));
     text
 }
 
@@ -167,8 +179,8 @@ fn gate_part(gate: &GateReport, outcome: &Outcome) -> String {
     text
 }
 
-fn places(stats: &RunStats, report: &JobReport) -> String {
-    let folder = format!("{}/jobs/{}", stats.run.shown_folder, report.info.id);
+fn places(run_folder: &str, report: &JobReport) -> String {
+    let folder = format!("{run_folder}/jobs/{}", report.info.id);
     let mut text = String::from("\n");
     let mut item = |what: &str, value: &str| {
         let _ = writeln!(text, "- {what}: {}", code(value, 600));
@@ -178,7 +190,7 @@ fn places(stats: &RunStats, report: &JobReport) -> String {
     item("transcript", &format!("{folder}/transcript.jsonl"));
     for gate in &report.gates {
         if let Some(log) = &gate.log {
-            item("gate output", &format!("{}/{log}", stats.run.shown_folder));
+            item("gate output", &format!("{run_folder}/{log}"));
         }
     }
     if let Some(branch) = &report.branch {
@@ -247,7 +259,6 @@ fn inline(text: &str, max: usize) -> String {
 mod tests {
     use super::super::sample;
     use super::*;
-    use crate::event::RunEventKind;
     use crate::exit::ExitStatus;
     use crate::outcome::Reason;
     use insta::assert_snapshot;
@@ -256,18 +267,36 @@ mod tests {
         RunEventKind::JobFinished(Box::new(report))
     }
 
+    /// A run in both of its gatherings.
+    struct Run(RunStats, Summary);
+
+    impl Run {
+        fn new(jobs: &[&str]) -> Self {
+            Self(RunStats::new(sample::run(jobs)), Summary::default())
+        }
+
+        fn apply(&mut self, event: &RunEvent) {
+            self.0.apply(event);
+            self.1.apply(&self.0.run.shown_folder, event);
+        }
+
+        fn render(&self, limit: usize) -> String {
+            self.1.render(&self.0, limit)
+        }
+    }
+
     #[test]
     fn failures_come_first() {
-        let mut stats = RunStats::new(sample::run(&["good", "bad", "open"]));
-        stats.apply(&sample::event(1, "good", sample::finished("good", Reason::Completed)));
+        let mut run = Run::new(&["good", "bad", "open"]);
+        run.apply(&sample::event(1, "good", sample::finished("good", Reason::Completed)));
         let mut bad = sample::report("bad", Reason::GateFailed);
         bad.worktree = Some("/w/bad".into());
         bad.protected_changes = vec!["tests/a.rs".into()];
-        stats.apply(&sample::event(2, "bad", ended(bad)));
-        stats.apply(&sample::event(3, "open", RunEventKind::JobStarted));
-        stats.apply(&sample::event(3, "open", RunEventKind::Warning("a file was left out".into())));
-        stats.apply(&sample::event(12_300, "", RunEventKind::RunFinished { exit: ExitStatus::Failed }));
-        assert_snapshot!(render(&stats, MAX), @r"
+        run.apply(&sample::event(2, "bad", ended(bad)));
+        run.apply(&sample::event(3, "open", RunEventKind::JobStarted));
+        run.apply(&sample::event(3, "open", RunEventKind::Warning("a file was left out".into())));
+        run.apply(&sample::event(12_300, "", RunEventKind::RunFinished { exit: ExitStatus::Failed }));
+        assert_snapshot!(run.render(MAX), @r"
         # runner: 1 passed, 1 failed, 1 running
 
         Run `20261130-235522-3f2a9c`, 12.3s, 3.0k tokens, \$0.0246, 16 model calls (2 retries), exit code 1.
@@ -306,14 +335,14 @@ mod tests {
 
     #[test]
     fn text_from_outside_stays_text() {
-        let mut stats = RunStats::new(sample::run(&["bad"]));
+        let mut run = Run::new(&["bad"]);
         let mut bad = sample::report("bad", Reason::GateFailed);
         bad.outcome.message = "a | b <img src=x> `c` [l](http://x)\n# head".into();
         bad.gates[0].name = "x|y".into();
         bad.gates[0].command = "echo ``` | cat".into();
         bad.gates[0].tail = "```\n# out of the fence\n`````\n\x1b[31mred".into();
-        stats.apply(&sample::event(2, "bad", ended(bad)));
-        let text = render(&stats, MAX);
+        run.apply(&sample::event(2, "bad", ended(bad)));
+        let text = run.render(MAX);
         let part = &text[text.find("## bad").unwrap()..text.find("- job file").unwrap()];
         assert_snapshot!(part, @r"
         ## bad: failed (`gate_failed`)
@@ -335,24 +364,24 @@ mod tests {
     fn b172_the_whole_is_bounded_and_says_what_is_left_out() {
         let names: Vec<String> = (0..400).map(|n| format!("job-{n}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut stats = RunStats::new(sample::run(&names));
+        let mut run = Run::new(&names);
         for name in &names {
             let mut bad = sample::report(name, Reason::GateFailed);
             bad.outcome.message = "long ".repeat(5_000);
             bad.outcome.detail = "detail\n".repeat(10_000);
             bad.gates[0].tail = "output line\n".repeat(100_000);
-            stats.apply(&sample::event(2, name, ended(bad)));
+            run.apply(&sample::event(2, name, ended(bad)));
         }
         for limit in [MAX, 100_000, 20_000, 1_000, 300, 10] {
-            let text = render(&stats, limit);
+            let text = run.render(limit);
             assert!(text.len() <= limit, "{} > {limit}", text.len());
             // Every fence is closed.
             assert_eq!(text.lines().filter(|line| line.starts_with("```")).count() % 2, 0);
         }
         assert!(
-            render(&stats, MAX).ends_with("more jobs did not pass; there is no room for them here: see `junit.xml`.\n")
+            run.render(MAX).ends_with("more jobs did not pass; there is no room for them here: see `junit.xml`.\n")
         );
-        assert!(render(&stats, 5_000).contains("more jobs are left out of this table."));
-        assert_eq!(render(&stats, 10), "");
+        assert!(run.render(5_000).contains("more jobs are left out of this table."));
+        assert_eq!(run.render(10), "");
     }
 }

@@ -5,6 +5,7 @@ use super::paint::Paint;
 use super::tally::{JobStats, RunStats};
 use crate::outcome::{Outcome, Verdict};
 use crate::units::show_duration;
+use std::fmt::Write as _;
 
 /// The narrowest column of names.
 const NAME_MIN: usize = 12;
@@ -26,17 +27,18 @@ pub fn render(stats: &RunStats, width: usize, paint: Paint) -> String {
         grid(&mut text, stats, width, paint);
     }
     let totals = stats.totals();
-    text.push_str(&format!(
-        "{}: {} tokens, {}, {}\n",
+    let _ = writeln!(
+        text,
+        "{}: {} tokens, {}, {}",
         totals.verdicts(),
         totals.usage.counted(),
         totals.price(),
         show_duration(stats.now.0)
-    ));
+    );
     explain(&mut text, stats, paint);
     let folder = &stats.run.shown_folder;
     for (what, file) in [("junit", "/junit.xml"), ("summary", "/summary.md"), ("jobs", "/jobs/")] {
-        text.push_str(&format!("{} {folder}{file}\n", paint.dim(&format!("{what:<8}"))));
+        let _ = writeln!(text, "{} {folder}{file}", paint.dim(&format!("{what:<8}")));
     }
     text
 }
@@ -113,13 +115,13 @@ fn explain(text: &mut String, stats: &RunStats, paint: Paint) {
     for report in bad.iter().take(EXPLAINED) {
         let verdict = report.outcome.verdict();
         let message = cut::one_line(&report.outcome.message, 400);
-        text.push_str(&format!("{} {}: {message}\n", paint.verdict(verdict, verdict.code()), report.info.id));
+        let _ = writeln!(text, "{} {}: {message}", paint.verdict(verdict, verdict.code()), report.info.id);
         if let Some(worktree) = &report.worktree {
-            text.push_str(&format!("  worktree kept: {}\n", cut::one_line(&worktree.display().to_string(), 500)));
+            let _ = writeln!(text, "  worktree kept: {}", cut::one_line(&worktree.display().to_string(), 500));
         }
     }
     if bad.len() > EXPLAINED {
-        text.push_str(&format!("and {} more, in the reports\n", bad.len() - EXPLAINED));
+        let _ = writeln!(text, "and {} more, in the reports", bad.len() - EXPLAINED);
     }
 }
 

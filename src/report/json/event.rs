@@ -4,14 +4,14 @@
 use super::value::{self, SCHEMA, UsageValue};
 use crate::event::{JobReport, RunEvent, RunEventKind, RunInfo};
 use crate::outcome::Fault;
+use crate::units::JobId;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// An event as one line of JSON, without its newline.
 #[must_use]
 pub fn event_line(event: &RunEvent) -> String {
-    let object =
-        Object::default().with("at", value::at(event.at)).maybe("job", event.job.as_ref().map(|job| job.as_str()));
+    let object = Object::default().with("at", value::at(event.at)).maybe("job", event.job.as_ref().map(JobId::as_str));
     value::line(&fields(object, &event.kind).0)
 }
 

@@ -10,19 +10,23 @@ pub const SCHEMA: u32 = 1;
 /// Token counts.
 #[derive(Serialize)]
 pub(super) struct UsageValue {
-    input_tokens: u64,
-    cache_read_tokens: u64,
-    cache_write_tokens: u64,
-    output_tokens: u64,
+    #[serde(rename = "input_tokens")]
+    input: u64,
+    #[serde(rename = "cache_read_tokens")]
+    cache_read: u64,
+    #[serde(rename = "cache_write_tokens")]
+    cache_write: u64,
+    #[serde(rename = "output_tokens")]
+    output: u64,
 }
 
 impl From<&Usage> for UsageValue {
     fn from(usage: &Usage) -> Self {
         Self {
-            input_tokens: usage.input.0,
-            cache_read_tokens: usage.cache_read.0,
-            cache_write_tokens: usage.cache_write.0,
-            output_tokens: usage.output.0,
+            input: usage.input.0,
+            cache_read: usage.cache_read.0,
+            cache_write: usage.cache_write.0,
+            output: usage.output.0,
         }
     }
 }

@@ -17,22 +17,17 @@ pub(super) fn of_job(folder: &str, report: &JobReport, limit: usize) -> String {
         format!("job file: {}", cut::one_line(&report.info.file, LINE_MAX)),
     ];
     let culprit = report.gates.iter().find(|gate| matches!(gate.after, Some(GateStatus::Fail | GateStatus::Error)));
-    let detail = match culprit {
-        Some(gate) => {
-            top.extend(cut::last_lines(&gate.tail, LAST_LINES, LINE_MAX));
-            top.extend(log(folder, gate));
-            [outcome.detail.as_str(), gate.tail.as_str()]
-        }
-        None => {
-            top.extend(cut::last_lines(&outcome.detail, LAST_LINES, LINE_MAX));
-            [outcome.detail.as_str(), ""]
-        }
-    };
+    let evidence = culprit.map_or(outcome.detail.as_str(), |gate| &gate.tail);
+    top.extend(cut::last_lines(evidence, LAST_LINES, LINE_MAX));
+    top.extend(culprit.and_then(|gate| log(folder, gate)));
     top.push(format!("patch and transcript: {folder}/jobs/{}", report.info.id));
     if let Some(worktree) = &report.worktree {
         top.push(format!("worktree: {}", worktree.display()));
     }
-    assemble(&top, &detail, limit)
+    let output = culprit.map_or("", |gate| &gate.tail);
+    // The outcome's detail is often this very output.
+    let detail = if outcome.detail.trim() == output.trim() { "" } else { &outcome.detail };
+    assemble(&top, &[detail, output], limit)
 }
 
 /// Why a gate is not green.

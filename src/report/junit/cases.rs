@@ -14,14 +14,14 @@ const MESSAGE_MAX: usize = 1_000;
 const VALUE_MAX: usize = 1_000;
 /// Even one of very many gates gets so many bytes.
 const BODY_LEAST: usize = 1_000;
-/// The most of the model's last words, in bytes.
-const WORDS_MAX: usize = 4 * 1024;
+/// The share of the model's last words, beside a body.
+const WORDS_SHARE: usize = 4;
 
 /// A case, and what `junit-report` has no place for.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     /// The case; all its strings are clean and bounded.
-    pub(super) case: TestCase,
+    pub(super) test: TestCase,
     /// Its properties, clean and bounded.
     pub(super) properties: Vec<(&'static str, String)>,
     /// Why it is flaky; `None` where it is not.
@@ -40,7 +40,11 @@ pub(super) fn of(folder: &str, report: &JobReport, body_limit: usize) -> Vec<Cas
 pub(super) fn not_finished(job: &JobInfo) -> Case {
     let message = "the job had not ended when this report was written";
     let result = TestResult::Error { type_: "not_finished".into(), message: message.into(), cause: None };
-    Case { case: case(job, job.id.as_str(), class(job), Duration::ZERO, result), properties: Vec::new(), flaky: None }
+    Case {
+        test: test_case(job, job.id.as_str(), class(job), Duration::ZERO, result),
+        properties: Vec::new(),
+        flaky: None,
+    }
 }
 
 fn of_job(folder: &str, report: &JobReport, body_limit: usize) -> Case {
@@ -53,11 +57,11 @@ fn of_job(folder: &str, report: &JobReport, body_limit: usize) -> Case {
         Verdict::Error | Verdict::Cancelled => TestResult::Error { type_, message, cause: cause() },
         Verdict::Skipped => TestResult::SkippedWithCause { type_, message, cause: None },
     };
-    let mut case = case(&report.info, report.info.id.as_str(), class(&report.info), report.duration, result);
+    let mut test = test_case(&report.info, report.info.id.as_str(), class(&report.info), report.duration, result);
     if !report.last_words.trim().is_empty() {
-        case.system_out = Some(body::text(&report.last_words, WORDS_MAX));
+        test.system_out = Some(body::text(&report.last_words, body_limit / WORDS_SHARE));
     }
-    Case { case, properties: job_properties(report), flaky: None }
+    Case { test, properties: job_properties(report), flaky: None }
 }
 
 fn of_gate(folder: &str, job: &JobInfo, gate: &GateReport, body_limit: usize) -> Case {
@@ -83,10 +87,10 @@ fn of_gate(folder: &str, job: &JobInfo, gate: &GateReport, body_limit: usize) ->
     };
     let class = format!("{}.{}", class(job), job.id);
     let flaky = (gate.flaky && gate.after == Some(GateStatus::Pass)).then_some("red, then green on the same tree");
-    Case { case: case(job, &gate.name, class, gate.duration, result), properties: gate_properties(gate), flaky }
+    Case { test: test_case(job, &gate.name, class, gate.duration, result), properties: gate_properties(gate), flaky }
 }
 
-fn case(job: &JobInfo, name: &str, class: String, time: Duration, result: TestResult) -> TestCase {
+fn test_case(job: &JobInfo, name: &str, class: String, time: Duration, result: TestResult) -> TestCase {
     TestCase {
         name: value(name),
         time: junit_report::Duration::milliseconds(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),

@@ -1,4 +1,5 @@
-//! The document: written by `junit-report`, then completed in one pass.
+//! The document: written by `junit-report`, then completed in one pass. Cases are written once, when their job ends;
+//! the frame around them is written again each time.
 
 use super::cases::Case;
 use crate::event::RunInfo;
@@ -7,40 +8,109 @@ use crate::units::Elapsed;
 use junit_report::{OffsetDateTime, Report, TestSuite};
 use quick_xml::events::{BytesEnd, BytesStart, Event};
 use quick_xml::{Reader, Writer};
-use std::borrow::Cow;
+use std::ops::AddAssign;
 use std::time::Duration;
 
-/// The cases of one job file.
-pub(super) struct Suite<'a> {
-    /// The file, as the person named it.
-    pub(super) file: &'a str,
-    /// Its cases.
-    pub(super) cases: Vec<Cow<'a, Case>>,
-    /// The time of its jobs together.
+/// The written cases of one job.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Written {
+    /// The `<testcase>` elements.
+    pub(super) xml: String,
+    /// What they are.
+    pub(super) counts: Counts,
+    /// The job's time.
     pub(super) time: Duration,
 }
 
-/// Writes the whole document. `now` is how long the run has taken.
-pub(super) fn write(run: &RunInfo, now: Elapsed, suites: &[Suite<'_>]) -> Result<String, String> {
-    let mut report = Report::new();
-    let started_at = started_at(run);
-    for suite in suites {
-        let name = cut::one_line(suite.file, 1_000);
-        // Not `TestSuite::new`, which reads the clock.
-        report.add_testsuite(TestSuite {
-            package: name.clone(),
-            name,
-            timestamp: started_at,
-            hostname: "localhost".into(),
-            testcases: suite.cases.iter().map(|case| case.case.clone()).collect(),
-            system_out: None,
-            system_err: None,
-        });
+/// Cases by kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    tests: usize,
+    failures: usize,
+    errors: usize,
+    skipped: usize,
+}
+
+/// The suite of one job file.
+#[derive(Debug)]
+pub(super) struct Suite<'a> {
+    /// The file, as the person named it.
+    pub(super) file: &'a str,
+    /// The cases of its jobs.
+    pub(super) jobs: Vec<&'a Written>,
+}
+
+impl Counts {
+    fn of(cases: &[Case]) -> Self {
+        let count = |wanted: fn(&Case) -> bool| cases.iter().filter(|case| wanted(case)).count();
+        Self {
+            tests: cases.len(),
+            failures: count(|case| case.test.is_failure()),
+            errors: count(|case| case.test.is_error()),
+            skipped: count(|case| case.test.is_skipped()),
+        }
     }
-    let mut plain = Vec::new();
-    report.write_xml(&mut plain).map_err(|error| format!("junit.xml: {error}"))?;
-    let plain = String::from_utf8(plain).map_err(|error| format!("junit.xml: {error}"))?;
-    complete(&plain, run, now, suites).map_err(|error| format!("junit.xml: {error}"))
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.tests += other.tests;
+        self.failures += other.failures;
+        self.errors += other.errors;
+        self.skipped += other.skipped;
+    }
+}
+
+impl Suite<'_> {
+    fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for job in &self.jobs {
+            sum += job.counts;
+        }
+        sum
+    }
+
+    /// The time of its jobs alone: it holds their gates' already.
+    fn time(&self) -> Duration {
+        self.jobs.iter().map(|job| job.time).sum()
+    }
+}
+
+/// Writes the cases of a job.
+pub(super) fn cases(cases: &[Case], time: Duration) -> Result<Written, String> {
+    let tests = cases.iter().map(|case| case.test.clone()).collect();
+    let plain = plain(vec![suite("", OffsetDateTime::UNIX_EPOCH, tests)])?;
+    let xml = with_properties(&plain, cases).map_err(|error| error.to_string())?;
+    Ok(Written { xml, counts: Counts::of(cases), time })
+}
+
+/// Writes the whole document. `now` is how long the run has taken.
+pub(super) fn whole(run: &RunInfo, now: Elapsed, suites: &[Suite<'_>]) -> Result<String, String> {
+    let started_at = started_at(run);
+    let frame = plain(suites.iter().map(|one| suite(one.file, started_at, Vec::new())).collect())?;
+    with_cases(&frame, run, now, suites).map_err(|error| error.to_string())
+}
+
+fn plain(suites: Vec<TestSuite>) -> Result<String, String> {
+    let mut report = Report::new();
+    report.add_testsuites(suites);
+    let mut text = Vec::new();
+    report.write_xml(&mut text).map_err(|error| error.to_string())?;
+    String::from_utf8(text).map_err(|error| error.to_string())
+}
+
+/// Not `TestSuite::new`, which reads the clock.
+fn suite(file: &str, timestamp: OffsetDateTime, testcases: Vec<junit_report::TestCase>) -> TestSuite {
+    let name = cut::one_line(file, 1_000);
+    TestSuite {
+        package: name.clone(),
+        name,
+        timestamp,
+        hostname: "localhost".into(),
+        testcases,
+        system_out: None,
+        system_err: None,
+    }
 }
 
 fn started_at(run: &RunInfo) -> OffsetDateTime {
@@ -50,65 +120,45 @@ fn started_at(run: &RunInfo) -> OffsetDateTime {
         .unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
-/// Copies the document and adds what it lacks. Suites and cases come in the order in which they were written.
-fn complete(plain: &str, run: &RunInfo, now: Elapsed, suites: &[Suite<'_>]) -> Result<String, quick_xml::Error> {
-    let mut suites_left = suites.iter();
-    let mut cases_left = suites.iter().flat_map(|suite| &suite.cases);
+/// Copies what is inside of the one suite, and adds what the cases lack. They come in the order in which they were
+/// written.
+fn with_properties(plain: &str, cases: &[Case]) -> Result<String, quick_xml::Error> {
+    let mut cases = cases.iter();
     let mut reader = Reader::from_str(plain);
     let mut writer = Writer::new_with_indent(Vec::with_capacity(plain.len() * 2), b' ', 1);
     loop {
-        let event = match reader.read_event()? {
+        let event = reader.read_event()?;
+        match &event {
             Event::Eof => break,
-            event => event,
-        };
-        let (start, is_empty) = match &event {
-            Event::Start(start) => (start, false),
-            Event::Empty(start) => (start, true),
+            Event::Decl(_) => {}
+            Event::Start(start) | Event::Empty(start) => match start.name().as_ref() {
+                b"testsuites" | b"testsuite" => {}
+                b"testcase" => case(&mut writer, &event, start, cases.next())?,
+                _ => writer.write_event(event)?,
+            },
+            Event::End(end) if end.name().as_ref().starts_with(b"testsuite") => {}
             Event::End(_)
             | Event::Text(_)
             | Event::CData(_)
             | Event::Comment(_)
-            | Event::Decl(_)
             | Event::PI(_)
             | Event::DocType(_)
-            | Event::GeneralRef(_)
-            | Event::Eof => {
-                writer.write_event(event)?;
-                continue;
-            }
-        };
-        match start.name().as_ref() {
-            b"testsuites" => writer.write_event(Event::Start(root(run, now, suites)))?,
-            b"testsuite" => {
-                let suite = suites_left.next().map(|suite| with_counts(start, suite)).transpose()?;
-                open(&mut writer, suite.unwrap_or_else(|| start.borrow()), is_empty)?;
-            }
-            b"testcase" => {
-                let Some(case) = cases_left.next() else { continue };
-                if case.properties.is_empty() && case.flaky.is_none() {
-                    open(&mut writer, start.borrow(), is_empty)?;
-                    continue;
-                }
-                writer.write_event(Event::Start(start.borrow()))?;
-                add(&mut writer, case)?;
-                if is_empty {
-                    writer.write_event(Event::End(BytesEnd::new("testcase")))?;
-                }
-            }
-            _ => writer.write_event(event)?,
+            | Event::GeneralRef(_) => writer.write_event(event)?,
         }
     }
-    let mut text = String::from_utf8_lossy(&writer.into_inner()).into_owned();
-    text.push('\n');
-    Ok(text)
+    Ok(String::from_utf8_lossy(&writer.into_inner()).into_owned())
 }
 
-fn open(writer: &mut Writer<Vec<u8>>, start: BytesStart<'_>, is_empty: bool) -> Result<(), quick_xml::Error> {
-    writer.write_event(if is_empty { Event::Empty(start) } else { Event::Start(start) })?;
-    Ok(())
-}
-
-fn add(writer: &mut Writer<Vec<u8>>, case: &Case) -> Result<(), quick_xml::Error> {
+fn case(
+    writer: &mut Writer<Vec<u8>>,
+    event: &Event<'_>,
+    start: &BytesStart<'_>,
+    case: Option<&Case>,
+) -> Result<(), quick_xml::Error> {
+    let Some(case) = case.filter(|case| !case.properties.is_empty() || case.flaky.is_some()) else {
+        return Ok(writer.write_event(event.borrow())?);
+    };
+    writer.write_event(Event::Start(start.borrow()))?;
     if !case.properties.is_empty() {
         writer.write_event(Event::Start(BytesStart::new("properties")))?;
         for (name, value) in &case.properties {
@@ -121,35 +171,83 @@ fn add(writer: &mut Writer<Vec<u8>>, case: &Case) -> Result<(), quick_xml::Error
         let flaky = BytesStart::new("flakyFailure").with_attributes([("type", "flaky"), ("message", message)]);
         writer.write_event(Event::Empty(flaky))?;
     }
+    if matches!(event, Event::Empty(_)) {
+        writer.write_event(Event::End(BytesEnd::new("testcase")))?;
+    }
     Ok(())
+}
+
+/// Copies the frame, and adds counts, times and the cases. Suites come in the order in which they were written.
+fn with_cases(frame: &str, run: &RunInfo, now: Elapsed, suites: &[Suite<'_>]) -> Result<String, quick_xml::Error> {
+    let size: usize = suites.iter().flat_map(|suite| &suite.jobs).map(|job| job.xml.len() + 1).sum();
+    let mut left = suites.iter();
+    let mut reader = Reader::from_str(frame);
+    let mut writer = Writer::new_with_indent(Vec::with_capacity(frame.len() * 2 + size), b' ', 1);
+    loop {
+        let event = reader.read_event()?;
+        match &event {
+            Event::Eof => break,
+            Event::Start(start) | Event::Empty(start) => match start.name().as_ref() {
+                b"testsuites" => writer.write_event(Event::Start(root(run, now, suites)))?,
+                b"testsuite" => {
+                    let Some(suite) = left.next() else { continue };
+                    writer.write_event(Event::Start(counted(start, suite)?))?;
+                    for job in &suite.jobs {
+                        writer.get_mut().push(b'\n');
+                        writer.get_mut().extend_from_slice(job.xml.as_bytes());
+                    }
+                    writer.write_event(Event::End(BytesEnd::new("testsuite")))?;
+                }
+                _ => writer.write_event(event)?,
+            },
+            Event::End(_)
+            | Event::Text(_)
+            | Event::CData(_)
+            | Event::Comment(_)
+            | Event::Decl(_)
+            | Event::PI(_)
+            | Event::DocType(_)
+            | Event::GeneralRef(_) => writer.write_event(event)?,
+        }
+    }
+    let mut text = String::from_utf8_lossy(&writer.into_inner()).into_owned();
+    text.push('\n');
+    Ok(text)
 }
 
 /// No `skipped` here: the schema that Jenkins publishes does not know it.
 fn root(run: &RunInfo, now: Elapsed, suites: &[Suite<'_>]) -> BytesStart<'static> {
-    let count =
-        |wanted: fn(&Case) -> bool| suites.iter().flat_map(|suite| &suite.cases).filter(|case| wanted(case)).count();
+    let mut sum = Counts::default();
+    for suite in suites {
+        sum += suite.counts();
+    }
     BytesStart::new("testsuites").with_attributes([
         ("name", format!("runner {}", cut::one_line(&run.id.0, 200)).as_str()),
-        ("tests", count(|_| true).to_string().as_str()),
-        ("failures", count(|case| case.case.is_failure()).to_string().as_str()),
-        ("errors", count(|case| case.case.is_error()).to_string().as_str()),
+        ("tests", sum.tests.to_string().as_str()),
+        ("failures", sum.failures.to_string().as_str()),
+        ("errors", sum.errors.to_string().as_str()),
         ("time", seconds(now.0).as_str()),
     ])
 }
 
-/// Adds `skipped`, and makes `time` that of the jobs alone: a job's time holds its gates' already.
-fn with_counts<'a>(start: &BytesStart<'a>, suite: &Suite<'_>) -> Result<BytesStart<'a>, quick_xml::Error> {
-    let mut counted = BytesStart::new("testsuite");
+/// The suite's element: its counts are those of the cases that are put in.
+fn counted(start: &BytesStart<'_>, suite: &Suite<'_>) -> Result<BytesStart<'static>, quick_xml::Error> {
+    let mut element = BytesStart::new("testsuite");
     for attribute in start.attributes() {
         let attribute = attribute?;
-        if attribute.key.as_ref() != b"time" {
-            counted.push_attribute(attribute);
+        if matches!(attribute.key.as_ref(), b"id" | b"name" | b"package" | b"hostname" | b"timestamp") {
+            element.push_attribute(attribute);
         }
     }
-    let skipped = suite.cases.iter().filter(|case| case.case.is_skipped()).count();
-    counted.push_attribute(("skipped", skipped.to_string().as_str()));
-    counted.push_attribute(("time", seconds(suite.time).as_str()));
-    Ok(counted)
+    let counts = suite.counts();
+    element.extend_attributes([
+        ("tests", counts.tests.to_string().as_str()),
+        ("failures", counts.failures.to_string().as_str()),
+        ("errors", counts.errors.to_string().as_str()),
+        ("skipped", counts.skipped.to_string().as_str()),
+        ("time", seconds(suite.time()).as_str()),
+    ]);
+    Ok(element)
 }
 
 fn seconds(span: Duration) -> String {

@@ -51,7 +51,7 @@ fn check_xml(text: &str) {
             }
             Event::CData(data) => assert!(!data.windows(3).any(|window| window == b"]]>")),
             Event::GeneralRef(reference) => panic!("a reference: {reference:?}"),
-            _ => {}
+            Event::End(_) | Event::Text(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
         }
     }
     assert_eq!(counted, skipped);
@@ -248,7 +248,8 @@ fn b165_b170_a_run_without_jobs_has_one_empty_suite() {
     insta::assert_snapshot!(text, @r#"
     <?xml version="1.0" encoding="utf-8"?>
     <testsuites name="runner 20261130-235522-3f2a9c" tests="0" failures="0" errors="0" time="0.000">
-     <testsuite id="0" name="no jobs" package="no jobs" tests="0" errors="0" failures="0" hostname="localhost" timestamp="2026-11-30T23:55:22Z" skipped="0" time="0.000"/>
+     <testsuite id="0" name="no jobs" package="no jobs" hostname="localhost" timestamp="2026-11-30T23:55:22Z" tests="0" failures="0" errors="0" skipped="0" time="0.000">
+     </testsuite>
     </testsuites>
     "#);
 }
@@ -274,7 +275,7 @@ fn b163_b166_b171_texts_are_bounded_whatever_came() {
 #[test]
 fn b168_the_first_lines_say_why_where_and_what_the_gate_said_last() {
     let mut job = sample::report("x", Reason::GateFailed);
-    job.gates[0].tail = (1..=500).map(|n| format!("line {n}\n")).collect();
+    job.gates[0].tail = (1..=500).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
     let (report, _) = written(sample::run(&["x"]), vec![job]);
     let body = description(&report.test_suites[0].test_cases[0].status);
     let first: Vec<&str> = body.lines().take(7).collect();

@@ -1,4 +1,4 @@
-//! Values of secret variables, replaced in everything that is written.
+//! Finds secrets in text.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::borrow::Cow;
@@ -55,6 +55,12 @@ impl Redactor {
         }
         let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns).ok();
         Self { finder: finder.filter(|_| !patterns.is_empty()), marks }
+    }
+
+    /// Whether there is nothing to look for.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.finder.is_none()
     }
 
     /// The text without the secrets.

@@ -1,0 +1,138 @@
+//! The folder of a run: `<root>/.runner/runs/<run>/jobs/<job>/tools`.
+
+use crate::error::{Error, Kind, Result};
+use crate::units::JobId;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// The line that keeps the folder out of git's sight.
+const EXCLUDE: &str = "/.runner/";
+
+/// Where a run's files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// Makes the folder, with one for each job.
+    ///
+    /// # Errors
+    /// When it is there already, or cannot be made; names the path.
+    pub fn create<'a>(path: &Path, jobs: impl IntoIterator<Item = &'a JobId>) -> Result<Self> {
+        let made = |folder: &Path| fs::create_dir_all(folder).map_err(|error| Error::io("make", folder, &error));
+        if let Some(parent) = path.parent() {
+            made(parent)?;
+        }
+        match fs::create_dir(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let message = format!("the run folder {} is there already", path.display());
+                return Err(Error::new(Kind::Environment, message).hint("another run took the same name; run again"));
+            }
+            result => result.map_err(|error| Error::io("make", path, &error))?,
+        }
+        let folder = Self { path: path.to_owned() };
+        for job in jobs {
+            made(&folder.tools(job))?;
+        }
+        Ok(folder)
+    }
+
+    /// The folder itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A file of the run.
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// A job's folder.
+    #[must_use]
+    pub fn job(&self, job: &JobId) -> PathBuf {
+        self.path.join("jobs").join(job.as_str())
+    }
+
+    /// The folder for full outputs of a job's tools and gates.
+    #[must_use]
+    pub fn tools(&self, job: &JobId) -> PathBuf {
+        self.job(job).join("tools")
+    }
+
+    /// A job's `result.json`.
+    #[must_use]
+    pub fn result(&self, job: &JobId) -> PathBuf {
+        self.job(job).join("result.json")
+    }
+
+    /// A job's `transcript.jsonl`.
+    #[must_use]
+    pub fn transcript(&self, job: &JobId) -> PathBuf {
+        self.job(job).join("transcript.jsonl")
+    }
+
+    /// A job's `diff.patch`.
+    #[must_use]
+    pub fn patch(&self, job: &JobId) -> PathBuf {
+        self.job(job).join("diff.patch")
+    }
+}
+
+/// Makes git overlook `.runner/`, by its own list in the common git folder; `.gitignore` is the person's.
+///
+/// # Errors
+/// Names the path. A run can go on without it.
+pub(super) fn exclude(git_dir: &Path) -> Result<()> {
+    let path = git_dir.join("info").join("exclude");
+    let change = || {
+        let known = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            known => known?,
+        };
+        let mut lines = known.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        if lines.any(|line| [EXCLUDE, ".runner/", ".runner", "/.runner"].iter().any(|form| line == form.as_bytes())) {
+            return Ok(());
+        }
+        fs::create_dir_all(git_dir.join("info"))?;
+        let start = if known.is_empty() || known.ends_with(b"\n") { "" } else { "\n" };
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(&path)?;
+        file.write_all(format!("{start}{EXCLUDE}\n").as_bytes())
+    };
+    change().map_err(|error: std::io::Error| Error::io("change", &path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_a_folder_of_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join(".runner/runs/r1");
+        let job = JobId::new("fix").unwrap();
+        let folder = RunFolder::create(&path, [&job]).unwrap();
+        assert!(path.join("jobs/fix/tools").is_dir());
+        assert_eq!(folder.patch(&job), path.join("jobs/fix/diff.patch"));
+        let again = RunFolder::create(&path, [&job]).unwrap_err();
+        assert!(again.to_string().contains("there already"), "{again}");
+    }
+
+    #[test]
+    fn git_is_told_once_and_the_list_is_kept() {
+        let git = tempfile::tempdir().unwrap();
+        let list = git.path().join("info/exclude");
+        exclude(git.path()).unwrap();
+        exclude(git.path()).unwrap();
+        assert_eq!(fs::read_to_string(&list).unwrap(), "/.runner/\n");
+        fs::write(&list, "*.swp").unwrap();
+        exclude(git.path()).unwrap();
+        assert_eq!(fs::read_to_string(&list).unwrap(), "*.swp\n/.runner/\n");
+        fs::write(&list, "a\n .runner/ \r\nb").unwrap();
+        exclude(git.path()).unwrap();
+        assert_eq!(fs::read_to_string(&list).unwrap(), "a\n .runner/ \r\nb");
+    }
+}

@@ -1,0 +1,249 @@
+//! Hands every event to whoever reports, and keeps a run's files up to date.
+
+use super::console::{Console, Reader};
+use super::file::{Files, Lines, is_special};
+use super::folder::{self, RunFolder};
+use super::github::{self, GithubFiles};
+use super::screen::{Format, Screen, Stdout, TableStyle};
+use super::settings::{EventsTo, SinkSettings};
+use crate::error::Result;
+use crate::event::{RunEvent, RunEventKind};
+use crate::report::json;
+use crate::report::junit::Junit;
+use crate::report::paint::Paint;
+use crate::report::plain::Detail;
+use crate::report::summary::{self, Summary};
+use crate::report::tally::{RunStats, Warning};
+use crate::units::Elapsed;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Takes the events of a run, in order, from one task.
+#[derive(Debug)]
+pub struct Sink {
+    files: Files,
+    folder: RunFolder,
+    stats: RunStats,
+    junit: Junit,
+    summary: Summary,
+    settings: BTreeMap<String, String>,
+    junit_extra: Option<PathBuf>,
+    events: Vec<Lines>,
+    github: Option<GithubFiles>,
+    screen: Screen,
+    warned: BTreeSet<String>,
+    warnings: Vec<String>,
+}
+
+impl Sink {
+    /// The columns of a table where no terminal tells them.
+    const WIDTH: usize = 120;
+
+    /// Makes the run folder, and writes the first reports: a run whose reports cannot be written does not begin.
+    ///
+    /// # Errors
+    /// Names the path that cannot be made or written.
+    pub fn open(settings: SinkSettings) -> Result<Self> {
+        let reader = if settings.github.is_some() { Reader::Github } else { Reader::Plain };
+        let files = Files::new(&settings.secrets);
+        let console = Console::new(files.clone(), reader);
+        Self::open_on(settings, files, console)
+    }
+
+    fn open_on(settings: SinkSettings, files: Files, console: Console) -> Result<Self> {
+        let run = files.redactor().run(&settings.run);
+        let folder = RunFolder::create(&run.folder, run.jobs.iter().map(|job| &job.id))?;
+        let screen = screen(&settings, &files, console);
+        let mut events = vec![files.lines(&folder.file("events.jsonl"))?];
+        if let Some(EventsTo::File(path)) = &settings.events_extra {
+            if !is_special(path) {
+                files.replace(path, "")?;
+            }
+            events.push(files.lines(path)?);
+        }
+        let mut sink = Self {
+            stats: RunStats::new(run.clone()),
+            junit: Junit::new(run),
+            summary: Summary::default(),
+            settings: settings.settings,
+            junit_extra: settings.junit_extra,
+            events,
+            github: settings.github,
+            screen,
+            warned: BTreeSet::new(),
+            warnings: Vec::new(),
+            files,
+            folder,
+        };
+        if let Some(git_dir) = &settings.git_dir {
+            let result = folder::exclude(git_dir);
+            sink.check(result);
+        }
+        sink.write_junit()?;
+        sink.write_summary()?;
+        sink.write_run()?;
+        Ok(sink)
+    }
+
+    /// Where the run's files are.
+    #[must_use]
+    pub const fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    /// The door through which other files of the run are written, transcripts among them.
+    #[must_use]
+    pub const fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// What the run has come to so far.
+    #[must_use]
+    pub const fn stats(&self) -> &RunStats {
+        &self.stats
+    }
+
+    /// How often [`Sink::tick`] wants to be called: often enough for a live screen, seldom otherwise.
+    #[must_use]
+    pub const fn tick_every(&self) -> Duration {
+        if self.screen.is_live() { Duration::from_millis(200) } else { Duration::from_secs(1) }
+    }
+
+    /// Takes an event. It never fails: what cannot be written becomes a warning, once for each kind of trouble.
+    pub fn handle(&mut self, event: &RunEvent) {
+        let event = &self.files.redactor().event(event);
+        self.stats.apply(event);
+        if matches!(event.kind, RunEventKind::Progress(_)) {
+            // The next tick shows it, where there is a live screen; it is written nowhere.
+            return;
+        }
+        self.junit.apply(event);
+        self.summary.apply(&self.stats.run.shown_folder, event);
+        let line = json::event_line(event);
+        let written: Vec<Result<()>> = self.events.iter_mut().map(|events| events.write(&line)).collect();
+        for result in written {
+            self.check(result);
+        }
+        match &event.kind {
+            RunEventKind::JobFinished(report) => {
+                let result = json::result_file(&self.stats.run.id, report);
+                let written = self.files.replace(&self.folder.result(&report.info.id), &result);
+                self.check(written);
+                self.write_reports();
+            }
+            RunEventKind::RunFinished { .. } => {
+                self.write_reports();
+                self.write_github();
+                let written = self.write_run();
+                self.check(written);
+            }
+            RunEventKind::RunStarted(_)
+            | RunEventKind::JobStarted
+            | RunEventKind::Phase(_)
+            | RunEventKind::ModelCalled { .. }
+            | RunEventKind::Retrying { .. }
+            | RunEventKind::Turn { .. }
+            | RunEventKind::Progress(_)
+            | RunEventKind::ToolStarted { .. }
+            | RunEventKind::ToolFinished { .. }
+            | RunEventKind::GateStarted { .. }
+            | RunEventKind::GateFinished { .. }
+            | RunEventKind::Continued(_)
+            | RunEventKind::InputStarted(_)
+            | RunEventKind::InputCompleted(_)
+            | RunEventKind::Note(_)
+            | RunEventKind::Warning(_)
+            | RunEventKind::Interrupted(_) => {}
+        }
+        self.screen.handle(event, &self.stats);
+    }
+
+    /// Lets the screen move while nothing happens.
+    pub fn tick(&mut self, now: Elapsed) {
+        self.screen.tick(&self.stats, now);
+    }
+
+    /// Ends it. The warnings are those about reports that could not be written; they were shown when they came up.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<String> {
+        self.screen.close();
+        std::mem::take(&mut self.warnings)
+    }
+
+    fn write_reports(&mut self) {
+        let written = self.write_junit();
+        self.check(written);
+        let written = self.write_summary();
+        self.check(written);
+    }
+
+    fn write_junit(&self) -> Result<()> {
+        let text =
+            self.junit.document().map_err(|problem| crate::error::Error::new(crate::error::Kind::Internal, problem))?;
+        self.files.replace(&self.folder.file("junit.xml"), &text)?;
+        match &self.junit_extra {
+            // What is no file has room for one document: the last.
+            Some(path) if is_special(path) && self.stats.exit.is_none() => Ok(()),
+            Some(path) => self.files.replace(path, &text),
+            None => Ok(()),
+        }
+    }
+
+    fn write_summary(&self) -> Result<()> {
+        let text = self.summary.render(&self.stats, summary::MAX);
+        self.files.replace(&self.folder.file("summary.md"), &text)
+    }
+
+    fn write_run(&self) -> Result<()> {
+        self.files.replace(&self.folder.file("run.json"), &json::run_file(&self.stats, &self.settings))
+    }
+
+    fn write_github(&mut self) {
+        let Some(github) = self.github.clone() else { return };
+        if let Some(path) = &github.summary {
+            let written = github::write_summary(&self.files, path, &self.summary, &self.stats);
+            self.check(written);
+        }
+        if let Some(path) = &github.output {
+            let written = github::write_outputs(&self.files, path, &self.stats, &self.folder);
+            self.check(written);
+        }
+    }
+
+    fn check(&mut self, result: Result<()>) {
+        let Err(error) = result else { return };
+        let text = error.to_string();
+        // A full disk would otherwise say so at every event.
+        if self.warned.insert(text.clone()) {
+            self.screen.warn(self.stats.now, &text);
+            self.stats.warnings.push(Warning { job: None, text: text.clone() });
+            self.warnings.push(text);
+        }
+    }
+}
+
+fn screen(settings: &SinkSettings, files: &Files, console: Console) -> Screen {
+    let width = settings.width.unwrap_or(Sink::WIDTH);
+    let json = settings.format == Format::Json;
+    let stdout = if json || settings.events_extra == Some(EventsTo::Stdout) { Stdout::Events } else { Stdout::Free };
+    let detail = if json && settings.detail != Detail::Verbose { Detail::Quiet } else { settings.detail };
+    let table_terminal = match stdout {
+        Stdout::Free => settings.stdout,
+        Stdout::Events => settings.stderr,
+    };
+    let style = TableStyle { paint: Paint::decide(settings.color, table_terminal), width };
+    let table = (!json && detail != Detail::Quiet).then_some(style);
+    let paint = Paint::decide(settings.color, settings.stderr);
+    let screen = Screen::plain(console, detail, stdout, table, paint);
+    let moves = settings.stderr.is_terminal && !settings.stderr.dumb && settings.github.is_none();
+    match (settings.format, detail) {
+        (Format::Pretty, Detail::Milestones | Detail::Normal | Detail::Verbose) if moves => {
+            screen.live(files.clone(), width)
+        }
+        (Format::Pretty | Format::Plain | Format::Json, _) => screen,
+    }
+}
+
+#[cfg(test)]
+mod tests;
