@@ -1,16 +1,15 @@
 //! The client of a conversation: one variant for each way to reach a model.
 
 use super::cassette::Cassette;
-use super::http::{Http, Timeouts};
+use super::http::Http;
 use super::key::Key;
 use super::live::{Address, Live};
 use super::progress::Progress;
 use super::reading::CallError;
 use super::replay::Replay;
+use super::waiting::Timeouts;
 use crate::plan::{ModelPlan, Provider};
-use crate::query::ModelCall;
-use crate::query::Reply;
-use crate::query::ToolDefinition;
+use crate::query::{ModelCall, Reply, ToolDefinition};
 use tokio::sync::mpsc::Sender;
 
 /// What is fixed for a whole conversation.

@@ -4,51 +4,25 @@ use super::Headers;
 use super::anthropic::errors;
 use super::progress::Progress;
 use super::reading::{Brought, CallError, Reading, whole_answer};
+use super::waiting::{Timeouts, Waiting};
 use crate::outcome::ModelErrorKind;
-use crate::query::ModelCall;
-use crate::query::Reply;
-use crate::query::{Failure, Remedy};
-use crate::units::show_duration;
+use crate::query::{Failure, ModelCall, Remedy, Reply};
 use reqwest::{Client, RequestBuilder, Response, Url, header::HeaderMap};
 use std::error::Error;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 /// The connections of a run. Made once; clients share its pools.
 #[derive(Debug)]
 pub struct Http {
     connect: Duration,
     user_agent: String,
-    /// For servers on this machine: no proxy, no certificates.
+    /// For servers on this machine without TLS: no proxy, no certificates.
     local: OnceLock<Result<Client, String>>,
     /// For all others. Made when first asked for, since it reads the system's certificates.
     outside: OnceLock<Result<Client, String>>,
-}
-
-/// How long a call waits for what. Each limit ends the call with a failure that names it and that may be retried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// From the request to the first byte of the answer; 5 minutes, since a long prompt is read before anything is said.
-    pub first_byte: Duration,
-    /// Between any two bytes, pings and comments among them; 5 minutes.
-    pub idle: Duration,
-    /// Between two parts of the message; 10 minutes: a server that only sends pings is stuck.
-    pub content_idle: Duration,
-    /// The whole call; 30 minutes.
-    pub total: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            first_byte: Duration::from_secs(300),
-            idle: Duration::from_secs(300),
-            content_idle: Duration::from_secs(600),
-            total: Duration::from_secs(1800),
-        }
-    }
 }
 
 /// The most that is read of an error's body, in bytes.
@@ -56,7 +30,7 @@ const ERROR_BODY_CAP: usize = 64 << 10;
 /// The most that is read of an answer that is no stream, in bytes.
 const WHOLE_BODY_CAP: usize = 32 << 20;
 /// How long the end of a stream may come after its last event and still leave the connection fit for the next call.
-const DRAIN: Duration = Duration::from_millis(20);
+const DRAIN: Duration = Duration::from_millis(50);
 
 impl Http {
     /// The usual limit for making a connection.
@@ -71,11 +45,17 @@ impl Http {
 
     /// The pool for a server.
     pub(super) fn client(&self, url: &Url) -> Result<Client, String> {
-        if is_local(url) {
-            return self.local.get_or_init(|| self.build(Client::builder().no_proxy().tls_certs_only([]))).clone();
+        let plain = url.scheme() == "http";
+        match (is_local(url), plain) {
+            (true, true) => {
+                let local = || self.build(Client::builder().no_proxy().tls_certs_only([]));
+                return self.local.get_or_init(local).clone();
+            }
+            (true, false) => return self.build(Client::builder().no_proxy()),
+            (false, _) => {}
         }
         let client = self.outside.get_or_init(|| self.build(Client::builder())).clone();
-        if client.is_err() && url.scheme() == "http" {
+        if client.is_err() && plain {
             return self.build(Client::builder().tls_certs_only([])); // Without certificates, which it does not need.
         }
         client
@@ -85,7 +65,7 @@ impl Http {
         builder
             .user_agent(&self.user_agent)
             .connect_timeout(self.connect)
-            .tcp_keepalive(Duration::from_secs(60))
+            .tcp_keepalive(Duration::from_mins(1))
             // A redirected POST would lose its body or hand the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             // One call is one attempt: the query decides about the next.
@@ -112,24 +92,24 @@ pub(super) async fn send(
     call: &ModelCall,
     mut show: impl FnMut(Progress),
 ) -> Result<Reply, CallError> {
-    let mut patience = Patience::new(timeouts);
-    let (deadline, limit) = patience.next();
+    let mut waiting = Waiting::new(timeouts);
+    let (deadline, limit) = waiting.next();
     let mut response = match timeout_at(deadline, request.send()).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err((not_sent(error), None)),
-        Err(_) => return Err((patience.ran_out(limit), None)),
+        Err(_) => return Err((waiting.ran_out(limit), None)),
     };
-    patience.answered();
+    waiting.answered();
     let status = response.status().as_u16();
     let headers = plain(response.headers());
     if !response.status().is_success() {
-        let body = read_body(&mut response, ERROR_BODY_CAP, &mut patience).await;
+        let body = read_body(&mut response, ERROR_BODY_CAP, &mut waiting).await;
         return Err((errors::of_response(status, &headers, &body.bytes), None));
     }
     let stream =
         headers.get("content-type").is_none_or(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"));
     if !stream {
-        let body = read_body(&mut response, WHOLE_BODY_CAP, &mut patience).await;
+        let body = read_body(&mut response, WHOLE_BODY_CAP, &mut waiting).await;
         return match (whole_answer(status, &headers, &body.bytes, call), body.fault) {
             (Err((failure, _)), Some(fault)) if failure.remedy == Remedy::GiveUp => Err((fault, None)),
             (result, _) => result,
@@ -137,10 +117,10 @@ pub(super) async fn send(
     }
     let mut reading = Reading::new(headers.get("request-id").cloned());
     loop {
-        match next_chunk(&mut response, &mut patience).await {
+        match next_chunk(&mut response, &mut waiting).await {
             Ok(Some(bytes)) => match reading.push(&bytes, &mut show)? {
                 Brought::End => break,
-                Brought::Content => patience.content(),
+                Brought::Content => waiting.content(),
                 Brought::Nothing => {}
             },
             Ok(None) => break,
@@ -158,10 +138,10 @@ struct Body {
     fault: Option<Failure>,
 }
 
-async fn read_body(response: &mut Response, cap: usize, patience: &mut Patience) -> Body {
+async fn read_body(response: &mut Response, cap: usize, waiting: &mut Waiting) -> Body {
     let mut bytes = Vec::new();
     loop {
-        match next_chunk(response, patience).await {
+        match next_chunk(response, waiting).await {
             Ok(Some(chunk)) => {
                 let room = cap.saturating_sub(bytes.len());
                 bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
@@ -175,77 +155,17 @@ async fn read_body(response: &mut Response, cap: usize, patience: &mut Patience)
     }
 }
 
-async fn next_chunk(response: &mut Response, patience: &mut Patience) -> Result<Option<bytes::Bytes>, Failure> {
-    let (deadline, limit) = patience.next();
+async fn next_chunk(response: &mut Response, waiting: &mut Waiting) -> Result<Option<bytes::Bytes>, Failure> {
+    let (deadline, limit) = waiting.next();
     match timeout_at(deadline, response.chunk()).await {
         Ok(Ok(chunk)) => {
-            patience.bytes();
+            waiting.bytes();
             Ok(chunk)
         }
         Ok(Err(error)) => {
             Err(errors::stream(format!("the connection broke in the middle of the answer: {}", chain(&error))))
         }
-        Err(_) => Err(patience.ran_out(limit)),
-    }
-}
-
-/// Which limit comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Limit {
-    FirstByte,
-    Idle,
-    ContentIdle,
-    Total,
-}
-
-/// The limits of a call, as they move with what arrives.
-struct Patience {
-    limits: Timeouts,
-    start: Instant,
-    answered: bool,
-    last_bytes: Instant,
-    last_content: Instant,
-}
-
-impl Patience {
-    fn new(limits: Timeouts) -> Self {
-        let now = Instant::now();
-        Self { limits, start: now, answered: false, last_bytes: now, last_content: now }
-    }
-
-    fn answered(&mut self) {
-        self.answered = true;
-        self.content();
-        self.bytes();
-    }
-
-    fn bytes(&mut self) {
-        self.last_bytes = Instant::now();
-    }
-
-    fn content(&mut self) {
-        self.last_content = Instant::now();
-    }
-
-    fn next(&self) -> (Instant, Limit) {
-        let total = (self.start + self.limits.total, Limit::Total);
-        if !self.answered {
-            return total.min((self.start + self.limits.first_byte, Limit::FirstByte));
-        }
-        let idle = (self.last_bytes + self.limits.idle, Limit::Idle);
-        total.min(idle).min((self.last_content + self.limits.content_idle, Limit::ContentIdle))
-    }
-
-    fn ran_out(&self, limit: Limit) -> Failure {
-        let limits = &self.limits;
-        errors::stream(match limit {
-            Limit::FirstByte => format!("no answer within {}", show_duration(limits.first_byte)),
-            Limit::Idle => format!("the stream was silent for {}", show_duration(limits.idle)),
-            Limit::ContentIdle => {
-                format!("the stream brought nothing of the message for {}", show_duration(limits.content_idle))
-            }
-            Limit::Total => format!("the call was not over within {}", show_duration(limits.total)),
-        })
+        Err(_) => Err(waiting.ran_out(limit)),
     }
 }
 
@@ -270,7 +190,7 @@ fn not_sent(error: reqwest::Error) -> Failure {
 }
 
 /// The certificate's fault, where there is one among the causes.
-fn certificate_error(error: &reqwest::Error) -> Option<&rustls::CertificateError> {
+fn certificate_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::CertificateError> {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
         if let Some(rustls::Error::InvalidCertificate(fault)) = error.downcast_ref() {
@@ -283,16 +203,22 @@ fn certificate_error(error: &reqwest::Error) -> Option<&rustls::CertificateError
     None
 }
 
-/// An error with its causes, each said once.
+/// An error with its causes, each said once, without the layers that only say that there was an error.
 fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
+    const EMPTY_WORDS: [&str; 3] = ["error sending request", "client error (", "request or response body error"];
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        next = error.source();
+        let said = error.to_string();
+        let empty = next.is_some() && EMPTY_WORDS.iter().any(|words| said.starts_with(words));
+        if empty || text.contains(&said) {
+            continue;
         }
-        next = cause.source();
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&said);
     }
     text
 }
@@ -302,4 +228,38 @@ fn plain(headers: &HeaderMap) -> Headers {
         .iter()
         .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn b070_the_fault_of_a_certificate_is_found_among_the_causes() {
+        let tls = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let error = io::Error::other(io::Error::new(io::ErrorKind::InvalidData, tls));
+        assert_eq!(certificate_error(&error).unwrap().to_string(), "UnknownIssuer");
+        assert!(certificate_error(&io::Error::other(rustls::Error::DecryptError)).is_none());
+    }
+
+    #[test]
+    fn local_servers_are_known_by_their_names() {
+        let local = |url: &str| is_local(&Url::parse(url).unwrap());
+        for url in
+            ["http://localhost:1", "http://127.0.0.1", "http://127.9.9.9:8", "http://[::1]:8/x", "https://a.localhost"]
+        {
+            assert!(local(url), "{url}");
+        }
+        for url in ["http://10.0.0.1", "https://localhost.test", "http://[2001:db8::1]", "https://notlocalhost"] {
+            assert!(!local(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        let inner = io::Error::new(io::ErrorKind::NotFound, "no such file");
+        assert_eq!(chain(&crate::error::Error::usage("x")), "x");
+        assert_eq!(chain(&io::Error::other(inner)), "no such file");
+    }
 }

@@ -2,15 +2,14 @@
 
 use super::anthropic::Requests;
 use super::client::Session;
-use super::http::{Http, Timeouts, is_local, send};
+use super::http::{Http, is_local, send};
 use super::key::Key;
 use super::progress::{Progress, report};
 use super::reading::CallError;
+use super::waiting::Timeouts;
 use crate::outcome::ModelErrorKind;
 use crate::plan::ModelPlan;
-use crate::query::ModelCall;
-use crate::query::Reply;
-use crate::query::{Failure, Remedy};
+use crate::query::{Failure, ModelCall, Remedy, Reply};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::BTreeMap;

@@ -10,6 +10,7 @@ mod http;
 mod json;
 mod key;
 mod live;
+mod waiting;
 mod progress;
 mod reading;
 mod replay;
@@ -17,11 +18,12 @@ mod retry_after;
 pub mod sse;
 
 pub use client::{Client, Session};
-pub use http::{Http, Timeouts};
+pub use http::Http;
 pub use key::Key;
 pub use live::Live;
 pub use progress::Progress;
 pub use reading::CallError;
 pub use replay::Replay;
+pub use waiting::Timeouts;
 
 use reading::Headers;

@@ -3,9 +3,7 @@
 use super::anthropic::{Assembler, Step, errors, events};
 use super::progress::Progress;
 use super::sse::{Decoder, Frame};
-use crate::query::ModelCall;
-use crate::query::Reply;
-use crate::query::Failure;
+use crate::query::{Failure, ModelCall, Reply};
 use crate::units::Usage;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -5,10 +5,7 @@ use super::cassette::{Cassette, Content, Expect, ExpectedResult, Response};
 use super::progress::{Progress, report};
 use super::reading::{Brought, CallError, Reading};
 use crate::outcome::ModelErrorKind;
-use crate::query::ModelCall;
-use crate::query::Reply;
-use crate::query::{Failure, Remedy};
-use crate::query::{History, Message, Role, ToolResult};
+use crate::query::{Failure, History, Message, ModelCall, Remedy, Reply, Role, ToolResult};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -154,8 +151,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::CallId;
-    use crate::query::{Block, Origin, ToolInput, ToolUse};
+    use crate::query::{Block, CallId, Origin, ToolInput, ToolUse};
     use crate::units::{Tokens, Usage};
     use std::path::Path;
     use tokio::sync::mpsc;

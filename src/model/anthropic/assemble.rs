@@ -9,9 +9,7 @@ use super::errors;
 use crate::model::json;
 use crate::model::progress::Progress;
 use crate::model::sse::Frame;
-use crate::query::{CallId, Reply, Stop};
-use crate::query::Failure;
-use crate::query::{Block, History};
+use crate::query::{Block, CallId, Failure, History, Reply, Stop};
 use crate::units::{Tokens, Usage};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -230,10 +228,12 @@ fn renew_ids(blocks: &mut [Block], call: CallId, history: &History) {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "literals of JSON read better without a borrow")]
 mod tests {
     use super::*;
     use crate::outcome::ModelErrorKind;
-    use crate::query::{Message, Origin, Role, ToolInput, ToolUse};
+    use crate::query::{Message, Origin, Role, ToolInput, ToolResult, ToolUse};
+    use proptest::prelude::*;
     use serde_json::json;
 
     /// Plays events, then finishes.
@@ -417,9 +417,9 @@ mod tests {
         let ids: Vec<String> = reply
             .blocks
             .iter()
-            .map(|block| match block {
-                Block::ToolUse(tool_use) => tool_use.id.to_string(),
-                other => panic!("{other:?}"),
+            .map(|block| {
+                let Block::ToolUse(tool_use) = block else { panic!("{block:?}") };
+                tool_use.id.to_string()
             })
             .collect();
         assert_eq!(ids, ["new", "toolu_7_1_1", "toolu_7_2", "toolu_7_3"]);
@@ -457,5 +457,43 @@ mod tests {
         assert_eq!(push("ping", "pong"), Ok(Step::Aside));
         assert_eq!(push("message", "{\"type\":").unwrap_err().kind, ModelErrorKind::Stream);
         assert!(push("content_block_delta", r#"{"index":0,"delta":{"type":"text_delta","text":"\ud83d"}}"#).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn any_stream_gives_a_message_that_can_be_sent_back(
+            picks in prop::collection::vec((0_usize..14, 0_u64..3), 0..30),
+            reason in prop::sample::select(vec!["end_turn", "tool_use", "max_tokens", "refusal"]),
+        ) {
+            let palette = |pick: usize, index: u64| match pick {
+                0 => start(index, json!({"type": "text", "text": ""})),
+                1 => start(index, json!({"type": "thinking"})),
+                2 => tool(index, "t1"),
+                3 => tool(index, ""),
+                4 => start(index, json!({"type": "redacted_thinking", "data": "x"})),
+                5 => start(index, json!(null)),
+                6 => text(index, " "),
+                7 => text(index, "word"),
+                8 => arguments(index, "{\"a\""),
+                9 => arguments(index, ":1}"),
+                10 => delta(index, json!({"type": "signature_delta", "signature": "s"})),
+                11 => stop(index),
+                12 => json!({"type": "message_start"}),
+                _ => json!([index]),
+            };
+            let events: Vec<Value> = picks.iter().map(|(pick, index)| palette(*pick, *index)).chain(end(reason)).collect();
+            let prompt = Message { id: 1, role: Role::User, origin: Origin::Prompt, blocks: vec![Block::Text("x".into())] };
+            let history = History::default().with(Arc::new(prompt));
+            let reply = play_after(&events, &history).unwrap();
+            if reply.blocks.is_empty() {
+                return Ok(());
+            }
+            prop_assert!(reply.blocks.iter().all(|block| !matches!(block, Block::Opaque(value) if !value["type"].is_string())));
+            let answer = Message { id: 2, role: Role::Assistant, origin: Origin::Model, blocks: reply.blocks };
+            let results: Vec<Block> = answer.tool_uses().map(|call| Block::ToolResult(ToolResult::new(Arc::clone(&call.id), "ok", false))).collect();
+            let blocks = if results.is_empty() { vec![Block::Text("go on".into())] } else { results };
+            let next = Message { id: 3, role: Role::User, origin: Origin::ToolResults, blocks };
+            prop_assert_eq!(history.with(Arc::new(answer)).with(Arc::new(next)).check(), Ok(()));
+        }
     }
 }

@@ -114,7 +114,7 @@ impl OpenBlock {
         }
     }
 
-    /// The whole block; `None` for blank text. `last` says that nothing follows it in the message.
+    /// The whole block; `None` for what cannot be sent back, such as blank text. `last` says that nothing follows it in the message.
     pub(super) fn finish(self, ending: Ending, last: bool) -> Option<Block> {
         match self.content {
             Content::Text(text) => (!text.trim().is_empty()).then_some(Block::Text(text)),
@@ -128,7 +128,8 @@ impl OpenBlock {
                 if let (Some(map), Ok(input)) = (value.as_object_mut(), json::parse(&json)) {
                     map.insert("input".to_owned(), input);
                 }
-                Some(Block::Opaque(value))
+                // What names no type is no block, and could not be sent back.
+                value.get("type").is_some_and(Value::is_string).then_some(Block::Opaque(value))
             }
         }
     }
@@ -179,6 +180,7 @@ fn tool_input(json: String, start: Value, cut: Option<Cut>) -> ToolInput {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "literals of JSON read better without a borrow")]
 mod tests {
     use super::*;
     use serde_json::json;

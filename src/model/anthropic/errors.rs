@@ -338,7 +338,7 @@ mod tests {
     fn b064_headers_say_whether_and_when() {
         let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "m"}}).to_string();
         let failure = of_response(429, &headers(&[("retry-after", "3600"), ("request-id", "req_h")]), body.as_bytes());
-        assert_eq!(failure.remedy, Remedy::Retry { after: Some(Duration::from_secs(3600)) });
+        assert_eq!(failure.remedy, Remedy::Retry { after: Some(Duration::from_hours(1)) });
         assert_eq!(failure.request_id.as_deref(), Some("req_h"));
         assert_eq!(of_response(429, &headers(&[("x-should-retry", "false")]), body.as_bytes()).remedy, Remedy::GiveUp);
         assert_eq!(of_response(400, &headers(&[("x-should-retry", "true")]), b"").remedy, RETRY);

@@ -2,9 +2,7 @@
 
 use super::encode::{MARK, Segment, WireMessage};
 use crate::plan::{ModelPlan, Thinking};
-use crate::query::ModelCall;
-use crate::query::ToolDefinition;
-use crate::query::{History, Message, Role};
+use crate::query::{History, Message, ModelCall, Role, ToolDefinition};
 use crate::units::Tokens;
 use bytes::Bytes;
 use serde::Serialize;
@@ -223,8 +221,7 @@ impl Turn {
 mod tests {
     use super::*;
     use crate::plan::Provider;
-    use crate::query::CallId;
-    use crate::query::{Block, Origin, ToolInput, ToolResult, ToolUse};
+    use crate::query::{Block, CallId, Origin, ToolInput, ToolResult, ToolUse};
     use serde_json::json;
 
     fn plan(thinking: Option<Thinking>) -> ModelPlan {
