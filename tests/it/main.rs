@@ -1,4 +1,25 @@
 //! The integration tests: one binary, a module for each subject.
 
+#[cfg(test)]
+mod batch;
+#[cfg(test)]
+mod case;
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod judging;
+#[cfg(test)]
+mod looping;
+#[cfg(test)]
+mod mock;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod process;
+#[cfg(test)]
+mod signals;
+#[cfg(test)]
+mod spec;
+#[cfg(test)]
+mod tidy;
+#[cfg(test)]
+mod wire;

@@ -1,0 +1,46 @@
+//! The only clock. Everything else is told the time, as [`Elapsed`] since the run began.
+#![expect(clippy::disallowed_methods, reason = "this is the door that the lint points to")]
+
+use crate::units::{Elapsed, RunId};
+use jiff::Timestamp;
+use std::time::Instant;
+
+/// A clock that started with the run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    start: Instant,
+    wall: Timestamp,
+}
+
+impl Clock {
+    /// Starts it.
+    #[must_use]
+    pub(super) fn start() -> Self {
+        Self { start: Instant::now(), wall: Timestamp::now() }
+    }
+
+    /// The time since the run began.
+    #[must_use]
+    pub(super) fn now(&self) -> Elapsed {
+        Elapsed(self.start.elapsed())
+    }
+
+    /// Ends at that moment; at once when it has passed.
+    pub(super) async fn sleep_until(&self, moment: Elapsed) {
+        tokio::time::sleep(moment.since(self.now())).await;
+    }
+
+    /// When the run began: RFC 3339 in UTC, with seconds.
+    #[must_use]
+    pub(super) fn started_at(&self) -> String {
+        self.wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    /// A name for the run: its time, and enough chance that two runs of one second differ.
+    #[must_use]
+    pub(super) fn run_id(&self) -> RunId {
+        let nanos = self.wall.subsec_nanosecond().unsigned_abs();
+        let mixed = (u64::from(nanos) << 32 | u64::from(std::process::id())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        RunId(format!("{}-{:06x}", self.wall.strftime("%Y%m%d-%H%M%S"), mixed >> 40))
+    }
+}

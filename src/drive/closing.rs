@@ -1,0 +1,91 @@
+//! The end of a job: its patch is written, its work is committed, its worktree kept or removed. Nothing is lost.
+
+use super::job::JobRun;
+use super::workspace::Workspace;
+use crate::event::RunEventKind;
+use crate::outcome::{Outcome, Reason, Verdict};
+use crate::plan::Keep;
+use crate::units::show_duration;
+use std::time::Duration;
+
+/// All of it must be done within this time; a large tree takes seconds.
+const LIMIT: Duration = Duration::from_mins(5);
+/// After a signal there is less patience: CI services kill about 10 s after they ask.
+const HURRIED: Duration = Duration::from_secs(4);
+
+/// Closes a job and gives back its outcome, which changes only if the work could not be kept.
+pub(super) async fn close(run: &mut JobRun<'_>, workspace: Workspace, outcome: Outcome) -> Outcome {
+    let limit = if run.aborted().is_some() { HURRIED } else { LIMIT };
+    let problem = match tokio::time::timeout(limit, keep_work(run, &workspace)).await {
+        Ok(Ok(())) => None,
+        Ok(Err(problem)) => Some(problem),
+        Err(_) => Some(format!("the work was not saved within {}", show_duration(limit))),
+    };
+    let keep = match (run.job.worktree.keep, outcome.verdict()) {
+        (Keep::Always, _) => true,
+        (Keep::OnFailure, Verdict::Passed) | (Keep::Never, _) => problem.is_some(),
+        (Keep::OnFailure, Verdict::Failed | Verdict::Error | Verdict::Skipped | Verdict::Cancelled) => true,
+    };
+    let root = workspace.root().to_owned();
+    if keep {
+        run.report.worktree = Some(root);
+        workspace.release().await;
+    } else {
+        match tokio::time::timeout(limit, workspace.remove()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => warn(run, &format!("the worktree {} could not be removed: {why}", root.display())).await,
+            Err(_) => warn(run, &format!("the worktree {} could not be removed in time", root.display())).await,
+        }
+    }
+    match problem {
+        None => outcome,
+        Some(problem) => {
+            warn(run, &problem).await;
+            // A pass whose work is lost is no pass.
+            match outcome.verdict() {
+                Verdict::Passed => Outcome {
+                    terminal: outcome.terminal,
+                    ..Outcome::without_loop(Reason::WorktreeFailed, format!("the work could not be saved: {problem}"))
+                },
+                Verdict::Failed | Verdict::Error | Verdict::Skipped | Verdict::Cancelled => outcome,
+            }
+        }
+    }
+}
+
+async fn keep_work(run: &mut JobRun<'_>, workspace: &Workspace) -> Result<(), String> {
+    let worktree = workspace.worktree();
+    let tree = match run.judged.take() {
+        Some(tree) => tree,
+        None => worktree.snapshot().await?,
+    };
+    let patch = run.context.job_folder(&run.job.id).join("diff.patch");
+    worktree.write_patch(&tree, &patch).await?;
+    let message = commit_message(run);
+    if let Some(commit) = worktree.commit(&tree, &message).await? {
+        run.report.branch = Some(commit.branch);
+        run.report.commit = Some(commit.id);
+    }
+    Ok(())
+}
+
+/// Subject: the job and its description, or the first line of its prompt. Body: where it came from.
+fn commit_message(run: &JobRun<'_>) -> String {
+    let job = run.job;
+    let about =
+        if job.description.is_empty() { job.prompt.lines().next().unwrap_or_default() } else { &job.description };
+    let about = about.trim();
+    let end = about.floor_char_boundary(72);
+    let dots = if end < about.len() { "…" } else { "" };
+    format!(
+        "{}: {}{dots}\n\nRunner-Run: {}\nRunner-Model: {}\n",
+        job.id,
+        &about[..end],
+        run.context.run,
+        job.model.name
+    )
+}
+
+async fn warn(run: &JobRun<'_>, problem: &str) {
+    run.reporter.tell(RunEventKind::Warning(problem.to_owned())).await;
+}

@@ -1,0 +1,38 @@
+//! The entry: parses arguments, calls the command, prints its error in one place.
+
+use super::check::check;
+use super::run::run;
+use super::say;
+use crate::cli::{Cli, Command};
+use crate::exit::ExitStatus;
+use crate::load;
+use clap::Parser;
+use std::ffi::OsString;
+
+/// Runs a command line.
+pub fn command(args: impl Iterator<Item = OsString>) -> ExitStatus {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // `--help` and `--version` come this way too, and are no error.
+            let status = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Passed };
+            drop(error.print());
+            return status;
+        }
+    };
+    let snapshot = match load::snapshot() {
+        Ok(snapshot) => snapshot,
+        Err(error) => {
+            say::error(&error.report());
+            return error.exit();
+        }
+    };
+    let result = match &cli.command {
+        Command::Run(args) => run(args, &snapshot),
+        Command::Check(args) => check(args, &snapshot),
+    };
+    result.unwrap_or_else(|error| {
+        say::error(&error.report());
+        error.exit()
+    })
+}

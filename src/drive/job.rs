@@ -1,0 +1,247 @@
+//! One job from its worktree to its report: worktree, setup, gates on the base, the query, judging, clean-up.
+
+use super::changes::Changes;
+use super::closing;
+use super::context::{Reporter, RunContext};
+use super::conversation::{Conversation, converse};
+use super::gates::{self, Gates};
+use super::judging;
+use super::workspace::Workspace;
+use crate::event::{GateMoment, JobReport, Phase, RunEventKind};
+use crate::hooks::run_setup;
+use crate::judge::{BaseGate, judge_base};
+use crate::outcome::{AbortReason, Outcome, Reason};
+use crate::plan::{Before, PlannedJob};
+use crate::query::{HookResult, describe};
+use crate::units::{Elapsed, Turns, Usage, show_duration};
+use crate::worktree::TreeId;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// A worktree must be there within this time; the checkout of a large repository takes seconds.
+const WORKTREE_LIMIT: Duration = Duration::from_mins(5);
+
+/// The abort signal of a job: set once, never taken back.
+pub(super) type Abort = watch::Receiver<Option<AbortReason>>;
+
+/// A job at work.
+pub(super) struct JobRun<'a> {
+    pub(super) job: &'a PlannedJob,
+    pub(super) context: &'a RunContext,
+    pub(super) reporter: &'a Reporter,
+    pub(super) abort: Abort,
+    /// Cancelled when the job is aborted: for everything that is not the query.
+    pub(super) stop: CancellationToken,
+    pub(super) deadline: Elapsed,
+    pub(super) report: JobReport,
+    /// The tree that the final gates judge: what they write into the worktree themselves is not part of the work.
+    pub(super) judged: Option<TreeId>,
+}
+
+/// Runs a job to its report. Never fails: whatever goes wrong is an outcome.
+pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, abort: Abort, reporter: &Reporter) -> JobReport {
+    let started_at = context.clock.now();
+    reporter.tell(RunEventKind::JobStarted).await;
+    let stop = CancellationToken::new();
+    let mut run = JobRun {
+        job,
+        context,
+        reporter,
+        abort: abort.clone(),
+        stop: stop.clone(),
+        deadline: started_at.plus(job.limits.timeout),
+        report: blank_report(job, started_at),
+        judged: None,
+    };
+    let pass_on = async move {
+        let mut abort = abort;
+        if abort.wait_for(Option::is_some).await.is_ok() {
+            stop.cancel();
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        outcome = run.work() => run.report.outcome = outcome,
+        () = pass_on => {}
+    }
+    run.report.duration = context.clock.now().since(started_at);
+    run.report
+}
+
+/// The report of a job of which nothing is known yet; should nothing ever be known, it says so.
+pub(super) fn blank_report(job: &PlannedJob, started_at: Elapsed) -> JobReport {
+    JobReport {
+        info: job.info(),
+        outcome: Outcome::without_loop(Reason::Internal, "the job ended without an outcome"),
+        transitions: Vec::new(),
+        turns: Turns(0),
+        model_calls: 0,
+        retries: 0,
+        usage: Usage::default(),
+        cost: job.model.prices.as_ref().map(|_| crate::units::Usd::ZERO),
+        started_at,
+        duration: Duration::ZERO,
+        gates: Vec::new(),
+        protected_changes: Vec::new(),
+        base: None,
+        branch: None,
+        commit: None,
+        worktree: None,
+        last_words: String::new(),
+    }
+}
+
+impl JobRun<'_> {
+    async fn work(&mut self) -> Outcome {
+        self.phase(Phase::Worktree).await;
+        let opening = Workspace::open(self.job, self.context, &self.stop);
+        let workspace = match tokio::time::timeout(WORKTREE_LIMIT.min(self.time_left()), opening).await {
+            Ok(Ok(workspace)) => workspace,
+            Ok(Err(_)) | Err(_) if self.aborted().is_some() => return self.stopped(),
+            Ok(Err(problem)) => return Outcome::without_loop(Reason::WorktreeFailed, problem),
+            Err(_) => {
+                let limit = show_duration(WORKTREE_LIMIT);
+                return Outcome::without_loop(
+                    Reason::WorktreeFailed,
+                    format!("the worktree was not made within {limit}"),
+                );
+            }
+        };
+        self.report.base = Some(workspace.base().to_owned());
+        for note in workspace.notes() {
+            self.reporter.tell(RunEventKind::Note(note.clone())).await;
+        }
+        let gates = Arc::new(workspace.gates(self.job));
+        let outcome = self.in_workspace(&workspace, &gates).await;
+        self.report.gates = gates.reports();
+        self.phase(Phase::Cleanup).await;
+        closing::close(self, workspace, outcome).await
+    }
+
+    async fn in_workspace(&mut self, workspace: &Workspace, gates: &Arc<Gates>) -> Outcome {
+        if let Some(outcome) = self.set_up(workspace).await {
+            return outcome;
+        }
+        if let Some(outcome) = self.judge_base(gates).await {
+            return outcome;
+        }
+        // What setup and gates left in the tree is not the agent's work.
+        let start = match workspace.worktree().snapshot().await {
+            Ok(tree) => tree,
+            Err(problem) => return Outcome::without_loop(Reason::WorktreeFailed, problem),
+        };
+        let changes = gates.watch(Changes::new(Arc::clone(workspace.worktree()), start));
+        self.phase(Phase::Query).await;
+        let conversation = Conversation { workspace, gates };
+        let terminal = match converse(self, &conversation).await {
+            Ok(terminal) => terminal,
+            Err(outcome) => return outcome,
+        };
+        judging::judge(self, workspace, gates, changes, terminal).await
+    }
+
+    /// Runs the setup commands; an outcome when one fails.
+    async fn set_up(&mut self, workspace: &Workspace) -> Option<Outcome> {
+        if self.job.worktree.setup.is_empty() {
+            return None;
+        }
+        self.phase(Phase::Setup).await;
+        for (index, command) in self.job.worktree.setup.iter().enumerate() {
+            let log = workspace.outputs().join(format!("setup-{}.log", index + 1));
+            let limit = self.time_left();
+            let run = run_setup(command, workspace.root(), workspace.env(), limit, &log, &self.stop).await;
+            let Err(problem) = run else { continue };
+            return Some(if self.aborted().is_some() {
+                self.stopped()
+            } else if self.time_left().is_zero() {
+                self.out_of_time("a setup command")
+            } else {
+                let message = format!("setup command `{}` {}", command.shown(), problem.how);
+                Outcome::without_loop(Reason::SetupFailed, message).with_detail(problem.tail)
+            });
+        }
+        None
+    }
+
+    /// Runs the gates whose state on the untouched base was asked for; an outcome when one is not as it must be.
+    async fn judge_base(&mut self, gates: &Gates) -> Option<Outcome> {
+        let asked = |(_, plan): &(usize, &crate::plan::GatePlan)| plan.before != Before::Any;
+        let asked: Vec<_> = gates.plans().iter().enumerate().filter(asked).collect();
+        if asked.is_empty() {
+            return None;
+        }
+        self.phase(Phase::Before).await;
+        for (index, plan) in asked {
+            let result = self.run_gate(gates, index, GateMoment::Before).await;
+            if self.aborted().is_some() {
+                return Some(self.stopped());
+            }
+            if self.time_left().is_zero() {
+                return Some(self.out_of_time("a gate on the untouched base"));
+            }
+            let status = gates::status(&result.status);
+            let how = describe(&result);
+            let gate = BaseGate { name: &plan.name, wanted: plan.before, status, how: &how, tail: &result.tail };
+            if let Some(outcome) = judge_base(&gate) {
+                return Some(outcome);
+            }
+        }
+        None
+    }
+
+    /// Runs a gate and tells about it.
+    pub(super) async fn run_gate(&self, gates: &Gates, index: usize, moment: GateMoment) -> HookResult {
+        self.gate_started(gates, index, moment).await;
+        let result = gates.run(index, moment, &self.stop).await;
+        self.gate_finished(gates, index, moment, &result).await;
+        result
+    }
+
+    pub(super) async fn gate_started(&self, gates: &Gates, index: usize, moment: GateMoment) {
+        self.reporter.tell(RunEventKind::GateStarted { gate: gates.name(index), moment }).await;
+    }
+
+    pub(super) async fn gate_finished(&self, gates: &Gates, index: usize, moment: GateMoment, result: &HookResult) {
+        let event = RunEventKind::GateFinished {
+            gate: gates.name(index),
+            moment,
+            status: gates::status(&result.status),
+            exit_code: gates.exit_code(index),
+            duration: result.duration,
+        };
+        self.reporter.tell(event).await;
+    }
+
+    pub(super) async fn phase(&self, phase: Phase) {
+        self.reporter.tell(RunEventKind::Phase(phase)).await;
+    }
+
+    /// What is left of the job's time.
+    pub(super) fn time_left(&self) -> Duration {
+        self.deadline.since(self.context.clock.now())
+    }
+
+    /// Why the job was aborted, if it was.
+    pub(super) fn aborted(&self) -> Option<AbortReason> {
+        *self.abort.borrow()
+    }
+
+    /// The outcome of a job that was aborted before its loop began.
+    pub(super) fn stopped(&self) -> Outcome {
+        match self.aborted() {
+            Some(AbortReason::FailFast) => {
+                Outcome::without_loop(Reason::FailFast, "stopped because another job failed")
+            }
+            Some(AbortReason::Interrupt | AbortReason::Timeout | AbortReason::CostLimit) | None => {
+                Outcome::without_loop(Reason::Interrupted, "interrupted by a signal")
+            }
+        }
+    }
+
+    fn out_of_time(&self, what: &str) -> Outcome {
+        let limit = show_duration(self.job.limits.timeout);
+        Outcome::without_loop(Reason::Timeout, format!("the job's time of {limit} ran out during {what}"))
+    }
+}

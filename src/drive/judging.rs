@@ -1,0 +1,88 @@
+//! After the loop: the gates once more, run by the runner on the final tree, with protected paths restored.
+
+use super::changes::Changes;
+use super::gates::{self, Gates};
+use super::job::JobRun;
+use super::workspace::Workspace;
+use crate::event::{GateMoment, Phase, RunEventKind};
+use crate::judge::{FinalGate, Work, judge_work};
+use crate::outcome::{AbortReason, Outcome, Reason, Terminal, TerminalReason};
+use crate::query::describe;
+use crate::tools::Protected;
+
+/// Judges the work and says how the job ended.
+pub(super) async fn judge(
+    run: &mut JobRun<'_>,
+    workspace: &Workspace,
+    gates: &Gates,
+    made: &Changes,
+    terminal: Terminal,
+) -> Outcome {
+    match restored(run, workspace, made).await {
+        Ok(changed) => {
+            let gates = final_gates(run, gates, &terminal, changed).await;
+            // A signal while the gates ran: what they said is not a judgement.
+            if run.aborted().is_some() && terminal.abort.is_none() {
+                return Outcome { terminal: Some(terminal), ..run.stopped() };
+            }
+            let green_with_protected_changes =
+                terminal.reason == TerminalReason::Completed && !terminal.budget_exhausted;
+            judge_work(&Work {
+                terminal,
+                gates,
+                changed,
+                require_changes: run.job.require_changes,
+                protected_changes: run.report.protected_changes.clone(),
+                green_with_protected_changes,
+            })
+        }
+        Err(problem) => Outcome { terminal: Some(terminal), ..Outcome::without_loop(Reason::WorktreeFailed, problem) },
+    }
+}
+
+/// Undoes changes to protected paths; says whether anything else was changed.
+async fn restored(run: &mut JobRun<'_>, workspace: &Workspace, made: &Changes) -> Result<bool, String> {
+    let worktree = workspace.worktree();
+    let tree = worktree.snapshot().await?;
+    let by_agent = made.by_agent(&tree);
+    let changes = worktree.changed_paths(made.start(), &tree).await?;
+    if run.job.protect.is_empty() {
+        run.judged = Some(tree);
+        return Ok(by_agent);
+    }
+    let protect = Protected::new(&run.job.protect)?;
+    let (protected, free): (Vec<String>, Vec<String>) = changes.into_iter().partition(|path| protect.covers(path));
+    if protected.is_empty() {
+        run.judged = Some(tree);
+    } else {
+        let note = format!("changes to protected paths were undone: {}", protected.join(", "));
+        run.reporter.tell(RunEventKind::Warning(note)).await;
+        worktree.restore(made.start(), &protected).await?;
+        run.report.protected_changes = protected;
+        run.judged = Some(worktree.snapshot().await?);
+    }
+    Ok(by_agent && !free.is_empty())
+}
+
+/// Runs the gates, unless nobody would read the result: the job was stopped from outside, or a model error left the tree
+/// as it was.
+async fn final_gates(run: &JobRun<'_>, gates: &Gates, terminal: &Terminal, changed: bool) -> Vec<FinalGate> {
+    let stopped = matches!(terminal.abort, Some(AbortReason::Interrupt | AbortReason::FailFast));
+    let nothing_tried = terminal.reason == TerminalReason::ModelError && !changed;
+    if stopped || nothing_tried || gates.plans().is_empty() {
+        return Vec::new();
+    }
+    run.phase(Phase::Judging).await;
+    let mut judged = Vec::new();
+    for (index, plan) in gates.plans().iter().enumerate() {
+        let result = run.run_gate(gates, index, GateMoment::Final).await;
+        judged.push(FinalGate {
+            name: plan.name.clone(),
+            proved_red: gates.proved_red(index),
+            status: gates::status(&result.status),
+            how: describe(&result),
+            tail: result.tail,
+        });
+    }
+    judged
+}

@@ -1,0 +1,25 @@
+//! The shell around the pure cores: performs their effects and feeds them events. It owns every task of a run.
+//!
+//! `run` and `check` are the commands; `dispatch` runs jobs, `job` one of them, `query` one conversation.
+
+mod changes;
+mod check;
+mod clock;
+mod closing;
+mod command;
+mod context;
+mod conversation;
+mod dispatch;
+mod gates;
+mod job;
+mod judging;
+mod opening;
+mod query;
+mod run;
+mod say;
+mod secrets;
+mod settings;
+mod signal;
+mod workspace;
+
+pub use command::command;
