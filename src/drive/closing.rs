@@ -22,9 +22,9 @@ pub(super) async fn close(run: &mut JobRun<'_>, workspace: Workspace, outcome: O
         Err(_) => Some(format!("the work was not saved within {}", show_duration(limit))),
     };
     let keep = match (run.job.worktree.keep, outcome.verdict()) {
-        (Keep::Always, _) => true,
         (Keep::OnFailure, Verdict::Passed) | (Keep::Never, _) => problem.is_some(),
-        (Keep::OnFailure, Verdict::Failed | Verdict::Error | Verdict::Skipped | Verdict::Cancelled) => true,
+        (Keep::Always, _)
+        | (Keep::OnFailure, Verdict::Failed | Verdict::Error | Verdict::Skipped | Verdict::Cancelled) => true,
     };
     let root = workspace.root().to_owned();
     if keep {

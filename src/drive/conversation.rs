@@ -31,7 +31,7 @@ pub(super) struct Conversation<'a> {
 ///
 /// # Errors
 /// An outcome when it could not even begin.
-pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> Result<Terminal, Outcome> {
+pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> Result<Terminal, Box<Outcome>> {
     let job = run.job;
     let opening = opening::open(job, over.workspace.root());
     for note in &opening.notes {
@@ -53,7 +53,7 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
     let mut query = QueryRun::new(Query::new(params), deps, run.abort.clone());
     let terminal = loop {
         let Some(event) = query.next().await else {
-            return Err(Outcome::without_loop(Reason::Internal, "the query ended without a terminal"));
+            return Err(broken("the query ended without a terminal"));
         };
         keep_books(run, query.query());
         match event {
@@ -62,7 +62,12 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
                 // A conversation that cannot be written down must not cost more money.
                 transcript.message(run.context.clock.now(), &message).map_err(|error| not_written(&error))?;
             }
-            other => {
+            other @ (QueryEvent::Notice(_)
+            | QueryEvent::ToolStarted { .. }
+            | QueryEvent::ToolFinished { .. }
+            | QueryEvent::GateStarted { .. }
+            | QueryEvent::GateFinished { .. }
+            | QueryEvent::Progress(_)) => {
                 if let QueryEvent::Notice(Notice::Turn { turn, usage, cost, request_id, message: _ }) = &other {
                     let now = run.context.clock.now();
                     let written = transcript.turn(now, *turn, usage, *cost, request_id.as_deref());
@@ -75,11 +80,16 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
     Ok(terminal)
 }
 
-fn not_written(error: &Error) -> Outcome {
-    Outcome::without_loop(Reason::Internal, error.to_string())
+/// The outcome of a job that the runner itself failed.
+fn broken(problem: impl Into<String>) -> Box<Outcome> {
+    Box::new(Outcome::without_loop(Reason::Internal, problem))
 }
 
-fn transcript(run: &JobRun<'_>, over: &Conversation<'_>, tools: &[&str]) -> Result<Transcript, Outcome> {
+fn not_written(error: &Error) -> Box<Outcome> {
+    broken(error.to_string())
+}
+
+fn transcript(run: &JobRun<'_>, over: &Conversation<'_>, tools: &[&str]) -> Result<Transcript, Box<Outcome>> {
     let job = run.job;
     let root = over.workspace.root().to_string_lossy();
     let meta = TranscriptMeta {
@@ -135,7 +145,7 @@ fn from_notice(run: &mut JobRun<'_>, notice: Notice) -> Option<RunEventKind> {
         Notice::Turn { turn, message, usage, cost, request_id } => {
             let text = message.text();
             if !text.is_empty() {
-                run.report.last_words = clean::tail(&clean::clean(&text), LAST_WORDS).to_owned();
+                clean::tail(&clean::clean(&text), LAST_WORDS).clone_into(&mut run.report.last_words);
             }
             let tools = message.tool_uses().map(|call| call.name.clone()).collect();
             RunEventKind::Turn { turn, usage, cost, request_id, text, tools }
@@ -156,24 +166,24 @@ fn from_notice(run: &mut JobRun<'_>, notice: Notice) -> Option<RunEventKind> {
     })
 }
 
-fn toolbox(job: &PlannedJob, workspace: &Workspace) -> Result<Toolbox, Outcome> {
+fn toolbox(job: &PlannedJob, workspace: &Workspace) -> Result<Toolbox, Box<Outcome>> {
     let context = ToolContext {
         root: workspace.root().to_owned(),
         env: workspace.env().clone(),
         outputs: workspace.outputs().to_owned(),
         protect: job.protect.clone(),
     };
-    Toolbox::new(context).map_err(|problem| Outcome::without_loop(Reason::Internal, problem))
+    Toolbox::new(context).map_err(broken)
 }
 
-fn client(run: &JobRun<'_>, tools: Vec<ToolDefinition>) -> Result<Client, Outcome> {
+fn client(run: &JobRun<'_>, tools: Vec<ToolDefinition>) -> Result<Client, Box<Outcome>> {
     let key = match &run.job.model.provider {
         Provider::Anthropic { api_key_env, .. } => run.context.env.get(api_key_env).and_then(|key| Key::new(key)),
         Provider::Replay { .. } => None,
     };
     let session = Session { system: SYSTEM_PROMPT.to_owned(), tools, key, timeouts: run.context.timeouts };
     Client::new(&run.job.model, &session, &run.context.http)
-        .map_err(|problem| Outcome::without_loop(Reason::InvalidRequest, problem))
+        .map_err(|problem| Box::new(Outcome::without_loop(Reason::InvalidRequest, problem)))
 }
 
 /// Estimated tokens of what precedes the messages.

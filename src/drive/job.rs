@@ -137,7 +137,7 @@ impl JobRun<'_> {
         let conversation = Conversation { workspace, gates };
         let terminal = match converse(self, &conversation).await {
             Ok(terminal) => terminal,
-            Err(outcome) => return outcome,
+            Err(outcome) => return *outcome,
         };
         judging::judge(self, workspace, gates, changes, terminal).await
     }

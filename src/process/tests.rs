@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// No condition of these tests takes so long unless it never comes true.
-const FOREVER: Duration = Duration::from_secs(60);
+const FOREVER: Duration = Duration::from_mins(1);
 
 /// Not a test: how this binary becomes a guard (see `run::ENTRY`).
 #[test]

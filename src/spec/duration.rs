@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The longest span that a job file can name: 30 days, far past any job and far below every timer's range.
-pub const MAX_DURATION: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const MAX_DURATION: Duration = Duration::from_hours(720);
 
 /// The units from large to small, in milliseconds.
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];

@@ -130,7 +130,7 @@ exit 1
             text.contains("last ]]&gt; line") || text.contains("last ]]> line") || text.contains("last ]]"),
             "the end is lost"
         );
-        assert!(!text.contains("\u{1b}") && !text.contains("[31m") && !text.contains("]8;;"), "noise");
+        assert!(!text.contains('\u{1b}') && !text.contains("[31m") && !text.contains("]8;;"), "noise");
     }
     let log = std::fs::metadata(ran.folder.as_ref().unwrap().join("jobs/job/tools/gate-loud-stop-1.log")).unwrap();
     assert!(log.len() > 10_000_000, "the whole output is kept: {}", log.len());
@@ -220,9 +220,8 @@ fn b112_the_main_checkout_is_out_of_reach_for_file_tools() {
 fn keys_and_secrets_reach_no_child_and_no_file() {
     let dump = tool("Bash", json!({"command": "env; cat secret.txt"}));
     let mock = Mock::start(Script::calls([dump, mend(), text("The token is ghp-0123456789abcdef.")]));
-    let case = case(&mock, &format!("{GATE}"))
-        .env("ANTHROPIC_API_KEY", "sk-ant-0123456789")
-        .env("GITHUB_TOKEN", "ghp-0123456789abcdef");
+    let case =
+        case(&mock, GATE).env("ANTHROPIC_API_KEY", "sk-ant-0123456789").env("GITHUB_TOKEN", "ghp-0123456789abcdef");
     case.write("secret.txt", "ghp-0123456789abcdef");
     case.git(&["add", "-A"]);
     case.git(&["commit", "-qm", "secret"]);
