@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// All that the reports of a run depend on, as plain values.
 #[derive(Clone, Debug)]
 pub struct SinkSettings {
-    /// The run; its folder is made by [`Sink::open`].
+    /// The run; its folder is made by [`Sink::open`](super::Sink::open).
     pub run: RunInfo,
     /// The common git folder, whose `info/exclude` is to name `.runner/`; `None` outside of a repository.
     pub git_dir: Option<PathBuf>,
