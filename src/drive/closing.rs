@@ -5,6 +5,7 @@ use super::workspace::Workspace;
 use crate::event::RunEventKind;
 use crate::outcome::{Outcome, Reason, Verdict};
 use crate::plan::Keep;
+use crate::process;
 use crate::units::show_duration;
 use std::time::Duration;
 
@@ -27,9 +28,11 @@ pub(super) async fn close(run: &mut JobRun<'_>, workspace: Workspace, outcome: O
         | (Keep::OnFailure, Verdict::Failed | Verdict::Error | Verdict::Skipped | Verdict::Cancelled) => true,
     };
     let root = workspace.root().to_owned();
+    // What a killed guard left behind; a call's own guard has ended everything else long ago.
+    drop(tokio::task::spawn_blocking(process::sweep).await);
     if keep {
-        run.report.worktree = Some(root);
-        workspace.release().await;
+        run.report.worktree = workspace.worktree().intact().await.then_some(root);
+        drop(tokio::time::timeout(limit, workspace.release()).await);
     } else {
         match tokio::time::timeout(limit, workspace.remove()).await {
             Ok(Ok(())) => {}

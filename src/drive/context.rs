@@ -35,6 +35,11 @@ pub(super) struct RunContext {
 }
 
 impl RunContext {
+    /// Where a job's worktree is made.
+    pub(super) fn worktree(&self, job: &JobId) -> PathBuf {
+        self.worktrees.join(&self.run.0).join(job.as_str())
+    }
+
     /// The folder of a job.
     pub(super) fn job_folder(&self, job: &JobId) -> PathBuf {
         self.folder.join("jobs").join(job.as_str())

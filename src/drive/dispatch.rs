@@ -63,6 +63,14 @@ impl Dispatcher {
     pub(super) async fn run(mut self, info: RunInfo, mut signals: Signals) -> (ExitStatus, Vec<String>) {
         self.tell(None, RunEventKind::RunStarted(info));
         self.schedule(Input::Start);
+        self.listen(&mut signals).await;
+        let exit = self.signal.unwrap_or_else(|| ExitStatus::of(self.verdicts.iter().copied()));
+        self.tell(None, RunEventKind::RunFinished { exit });
+        (exit, self.sink.finish())
+    }
+
+    /// The loop itself, until every job has ended or the run is given up.
+    async fn listen(&mut self, signals: &mut Signals) {
         let mut ticks = tokio::time::interval(TICK);
         let mut give_up_at = None;
         while !self.done {
@@ -90,9 +98,6 @@ impl Dispatcher {
                 }
             }
         }
-        let exit = self.signal.unwrap_or_else(|| ExitStatus::of(self.verdicts.iter().copied()));
-        self.tell(None, RunEventKind::RunFinished { exit });
-        (exit, self.sink.finish())
     }
 
     fn schedule(&mut self, input: Input) {
@@ -119,13 +124,18 @@ impl Dispatcher {
         let (jobs, context) = (Arc::clone(&self.jobs), Arc::clone(&self.context));
         let (sender, abort) = watch::channel(None);
         let events = self.events.0.clone();
-        let handle = self.tasks.spawn(async move {
+        self.running.insert(index, sender);
+        self.spawn(index, async move {
             let job = &jobs[index];
             let reporter = Reporter::new(job.id.clone(), context.clock, events);
             run_job(job, &context, abort, &reporter).await
         });
+    }
+
+    /// Gives a job a task of its own, which may panic.
+    fn spawn(&mut self, index: usize, work: impl Future<Output = JobReport> + Send + 'static) {
+        let handle = self.tasks.spawn(work);
         self.ids.insert(handle.id(), index);
-        self.running.insert(index, sender);
     }
 
     fn skip(&mut self, index: usize, skip: Skip) {
@@ -138,6 +148,14 @@ impl Dispatcher {
 
     fn never_ran(&mut self, index: usize, outcome: Outcome) {
         let report = JobReport { outcome, ..blank_report(&self.jobs[index], self.context.clock.now()) };
+        self.finished(report);
+    }
+
+    /// Reports a job that ended without its own report; what it worked in is still there.
+    fn left_behind(&mut self, index: usize, outcome: Outcome) {
+        let job = &self.jobs[index];
+        let worktree = Some(self.context.worktree(&job.id)).filter(|folder| folder.is_dir());
+        let report = JobReport { outcome, worktree, ..blank_report(job, self.context.clock.now()) };
         self.finished(report);
     }
 
@@ -161,7 +179,7 @@ impl Dispatcher {
             }
             Err(error) => {
                 let message = format!("the runner failed in this job: {}", panic_text(error));
-                self.never_ran(index, Outcome::without_loop(Reason::Internal, message));
+                self.left_behind(index, Outcome::without_loop(Reason::Internal, message));
                 false
             }
         };
@@ -180,7 +198,7 @@ impl Dispatcher {
         let left: Vec<usize> = std::mem::take(&mut self.running).into_keys().collect();
         for index in left {
             let message = "interrupted by a signal; its work was not collected, its worktree was left as it was";
-            self.never_ran(index, Outcome::without_loop(Reason::Interrupted, message));
+            self.left_behind(index, Outcome::without_loop(Reason::Interrupted, message));
         }
     }
 
@@ -201,3 +219,6 @@ fn panic_text(error: JoinError) -> String {
         Err(_) => "its task was cancelled".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,9 @@ use tokio_util::sync::CancellationToken;
 /// A worktree must be there within this time; the checkout of a large repository takes seconds.
 const WORKTREE_LIMIT: Duration = Duration::from_mins(5);
 
+/// How long a worktree that is given up may take to be gone again.
+const TAKE_BACK_LIMIT: Duration = Duration::from_secs(10);
+
 /// The abort signal of a job: set once, never taken back.
 pub(super) type Abort = watch::Receiver<Option<AbortReason>>;
 
@@ -96,18 +99,9 @@ pub(super) fn blank_report(job: &PlannedJob, started_at: Elapsed) -> JobReport {
 impl JobRun<'_> {
     async fn work(&mut self) -> Outcome {
         self.phase(Phase::Worktree).await;
-        let opening = Workspace::open(self.job, self.context, &self.stop);
-        let workspace = match tokio::time::timeout(WORKTREE_LIMIT.min(self.time_left()), opening).await {
-            Ok(Ok(workspace)) => workspace,
-            Ok(Err(_)) | Err(_) if self.aborted().is_some() => return self.stopped(),
-            Ok(Err(problem)) => return Outcome::without_loop(Reason::WorktreeFailed, problem),
-            Err(_) => {
-                let limit = show_duration(WORKTREE_LIMIT);
-                return Outcome::without_loop(
-                    Reason::WorktreeFailed,
-                    format!("the worktree was not made within {limit}"),
-                );
-            }
+        let workspace = match self.open().await {
+            Ok(workspace) => workspace,
+            Err(outcome) => return *outcome,
         };
         self.report.base = Some(workspace.base().to_owned());
         for note in workspace.notes() {
@@ -118,6 +112,29 @@ impl JobRun<'_> {
         self.report.gates = gates.reports();
         self.phase(Phase::Cleanup).await;
         closing::close(self, workspace, outcome).await
+    }
+
+    /// Makes the workspace. At a limit it is told to stop and waited for, so that it can take back what it has begun.
+    async fn open(&self) -> Result<Workspace, Box<Outcome>> {
+        let stop = self.stop.child_token();
+        let mut opening = std::pin::pin!(Workspace::open(self.job, self.context, &stop));
+        let limit = WORKTREE_LIMIT.min(self.time_left());
+        let opened = if let Ok(opened) = tokio::time::timeout(limit, opening.as_mut()).await {
+            opened
+        } else {
+            stop.cancel();
+            drop(tokio::time::timeout(TAKE_BACK_LIMIT, opening).await);
+            Err(format!("the worktree was not made within {}", show_duration(limit)))
+        };
+        opened.map_err(|problem| {
+            Box::new(if self.aborted().is_some() {
+                self.stopped()
+            } else if self.time_left().is_zero() {
+                self.out_of_time("the making of the worktree")
+            } else {
+                Outcome::without_loop(Reason::WorktreeFailed, problem)
+            })
+        })
     }
 
     async fn in_workspace(&mut self, workspace: &Workspace, gates: &Arc<Gates>) -> Outcome {

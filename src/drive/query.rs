@@ -154,6 +154,9 @@ impl QueryRun {
             () = self.deps.clock.sleep_until(deadline) => Some(Event::Tick),
             Some(progress) = self.progress.1.recv() => {
                 let doing = match progress {
+                    Progress::Usage(usage) => {
+                        return Some(Event::UsageTold { call: CallId(self.query.model_calls()), usage });
+                    }
                     Progress::Text(_) => "the model answers".to_owned(),
                     Progress::Thinking(_) => "the model thinks".to_owned(),
                     Progress::ToolCall(tool) => format!("the model calls {tool}"),
@@ -233,6 +236,8 @@ impl QueryRun {
     }
 
     fn call_model(&mut self, call: ModelCall) {
+        // A channel of its own: what a call that was given up had still to tell concerns nobody.
+        self.progress = mpsc::channel(32);
         let (client, open, progress) = (Arc::clone(&self.deps.client), self.open.clone(), self.progress.0.clone());
         let id = call.id;
         let task = async move {

@@ -37,7 +37,7 @@ impl Workspace {
             Source::Fixture(files) => Repository::from_fixture(files, &folder.join("fixture.git"), &env).await?,
         };
         let base = repository.resolve(&job.worktree.base)?;
-        let path = context.worktrees.join(context.run.0.as_str()).join(job.id.as_str());
+        let path = context.worktree(&job.id);
         let owner = format!("runner {}/{} pid {}", context.run, job.id, std::process::id());
         let new = NewWorktree {
             path: &path,

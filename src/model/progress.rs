@@ -1,10 +1,13 @@
 //! What a call tells the screen while it runs.
 
+use crate::units::Usage;
 use tokio::sync::mpsc::Sender;
 
-/// A sign of life of a running call. For the screen only: nothing is decided by it.
+/// What a running call tells before it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
+    /// What the stream says that the call has used so far: what is billed should the call be given up.
+    Usage(Usage),
     /// A piece of the answer's text.
     Text(String),
     /// A piece of the model's thinking; often empty, since many models keep it to themselves.

@@ -31,6 +31,13 @@ pub enum Event {
         /// What was used up all the same, where the stream had said so before it failed.
         usage: Option<Usage>,
     },
+    /// A running call told what it has used so far.
+    UsageTold {
+        /// The call.
+        call: CallId,
+        /// What it has used so far.
+        usage: Usage,
+    },
     /// A tool call ended.
     ToolDone(ToolResult),
     /// A stop hook ended.

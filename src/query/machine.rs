@@ -34,7 +34,7 @@ pub struct Query {
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
     New,
-    Calling { call: CallId, retry: u32, reserved: Reservation },
+    Calling { call: CallId, retry: u32, reserved: Reservation, told: Option<Usage> },
     Waiting { until: Elapsed, retry: u32 },
     Tools(Calls),
     Hooks { index: usize, reds: Vec<(usize, HookResult)> },
@@ -62,8 +62,13 @@ impl Query {
             (Phase::Calling { call, reserved, .. }, Event::Reply { call: id, reply }) if call == id => {
                 self.take_reply(now, call, reserved, reply, &mut out);
             }
-            (Phase::Calling { call, retry, .. }, Event::ModelFailed { call: id, failure, usage }) if call == id => {
-                self.take_failure(now, call, retry, failure, usage, &mut out);
+            (Phase::Calling { call, retry, reserved, .. }, Event::UsageTold { call: id, usage }) if call == id => {
+                self.phase = Phase::Calling { call, retry, reserved, told: Some(usage) };
+            }
+            (Phase::Calling { call, retry, told, .. }, Event::ModelFailed { call: id, failure, usage })
+                if call == id =>
+            {
+                self.take_failure(now, call, retry, failure, usage.or(told), &mut out);
             }
             (Phase::Tools(calls), Event::ToolDone(result)) => self.take_result(now, calls, result, &mut out),
             (Phase::Hooks { index, reds }, Event::HookDone { index: done, result }) if index == done => {
@@ -138,7 +143,7 @@ impl Query {
         out.push(Effect::Emit(Notice::ModelCalled { call, turn: self.state.turn_count, estimate: prompt }));
         let history = self.state.messages.clone();
         out.push(Effect::CallModel(ModelCall { id: call, history, max_output: reserved.output }));
-        self.phase = Phase::Calling { call, retry, reserved };
+        self.phase = Phase::Calling { call, retry, reserved, told: None };
     }
 
     fn take_reply(&mut self, now: Elapsed, call: CallId, reserved: Reservation, reply: Reply, out: &mut Vec<Effect>) {
@@ -380,6 +385,10 @@ impl Query {
             }
             Phase::Tools(_) | Phase::Hooks { .. } => TerminalReason::AbortedTools,
         };
+        if let Phase::Calling { call, told: Some(usage), .. } = &phase {
+            // The provider bills what it had read and said by then.
+            self.settle(*call, None, usage, out);
+        }
         if let Phase::Tools(calls) = phase {
             let messages = self.record_results(calls.into_results(words::aborted_result), out);
             self.state = State { messages, ..self.state.clone() };

@@ -105,6 +105,9 @@ fn parse(text: &str, call: CallId) -> Event {
         ["hook", index, "red"] => hook(index, HookStatus::Fail { exit_code: Some(1) }),
         ["hook", index, "late"] => hook(index, HookStatus::TimedOut),
         ["hook", index, "broken"] => hook(index, HookStatus::Broken("no such program".into())),
+        ["told", input] => {
+            Event::UsageTold { call, usage: Usage { input: Tokens(input.parse().unwrap()), ..Usage::default() } }
+        }
         ["cancel", "interrupt"] => Event::Cancel(AbortReason::Interrupt),
         ["cancel", "fail_fast"] => Event::Cancel(AbortReason::FailFast),
         _ => panic!("not an event: {text}"),
@@ -355,6 +358,22 @@ fn aborted_tools_keeps_what_has_ended_and_answers_for_the_rest() {
       < finish aborted_tools (fail_fast): stopped because another job failed
     > done b
     "#);
+}
+
+#[test]
+fn what_a_call_had_used_is_booked_when_it_is_given_up() {
+    let used = |script: &[&str]| {
+        let mut query = Query::new(params(&[], &[]));
+        for line in script {
+            let call = CallId(query.model_calls());
+            query.step(Elapsed::default(), parse(line, call));
+        }
+        query.ledger().used().input
+    };
+    assert_eq!(used(&["start", "told 700", "cancel interrupt"]), Tokens(700));
+    assert_eq!(used(&["start", "told 700", "fail auth"]), Tokens(700));
+    assert_eq!(used(&["start", "told 700", "reply text"]), Tokens(1_000));
+    assert_eq!(used(&["start", "cancel interrupt"]), Tokens(0));
 }
 
 #[test]

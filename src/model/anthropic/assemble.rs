@@ -56,7 +56,8 @@ impl Assembler {
             "message_start" => {
                 let message = value.get("message").unwrap_or(&Value::Null);
                 self.take_usage(message.get("usage"));
-                Ok(Step::Content(None))
+                let told = self.usage().map(Progress::Usage);
+                Ok(Step::Content(told))
             }
             "content_block_start" => Ok(Step::Content(self.start(&value))),
             "content_block_delta" => Ok(Step::Content(self.delta(&value))),
