@@ -2,6 +2,7 @@
 
 use super::Repository;
 use super::git::{ALL_FILES, Git, QUICK};
+use super::pinned::Pinned;
 use super::registration::lock;
 use super::repository::in_background;
 use super::site::Site;
@@ -40,6 +41,8 @@ pub struct Worktree {
     pub(super) base: String,
     /// Knows the repository and the worktree, whatever lies in the folder.
     pub(super) git: Git,
+    /// What decided what git stores of a file, when the agent had not begun.
+    pub(super) pinned: Pinned,
 }
 
 impl Worktree {

@@ -99,6 +99,17 @@ impl Git {
         git
     }
 
+    /// The same, told these settings, which outrank every file. Names may hold any character.
+    pub(super) fn told(&self, settings: &[(String, String)]) -> Self {
+        let mut git = self.clone();
+        for (index, (name, value)) in settings.iter().enumerate() {
+            git.env.set(format!("GIT_CONFIG_KEY_{index}"), name);
+            git.env.set(format!("GIT_CONFIG_VALUE_{index}"), value);
+        }
+        git.env.set("GIT_CONFIG_COUNT", settings.len().to_string());
+        git
+    }
+
     /// The same, with a variable taken away.
     pub(super) fn without(mut self, name: &str) -> Self {
         self.env.unset(name);

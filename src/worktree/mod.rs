@@ -17,6 +17,7 @@ mod create;
 mod fixture;
 mod git;
 mod patch;
+mod pinned;
 mod registration;
 mod remove;
 mod repository;

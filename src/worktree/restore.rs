@@ -48,7 +48,8 @@ impl Worktree {
         let source = format!("--source={}", tree.as_str());
         let from_file = format!("--pathspec-from-file={}", list.path().display());
         let args = ["restore", &source, "--worktree", "--ignore-skip-worktree-bits", &from_file, "--pathspec-file-nul"];
-        let git = self.git.with("GIT_INDEX_FILE", index.path()).with("GIT_LITERAL_PATHSPECS", Path::new("1"));
+        let git =
+            self.held_git().await?.with("GIT_INDEX_FILE", index.path()).with("GIT_LITERAL_PATHSPECS", Path::new("1"));
         git.run(&self.path, &args, ALL_FILES, &CancellationToken::new()).await?;
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The place of a worktree before it is one: clearing it, registering it, taking that back.
 
 use super::git::{Git, QUICK};
+use super::pinned::Pinned;
 use super::registration::{Registration, delete_folder, resolved};
 use super::remove::delete_untouched_branch;
 use super::repository::in_background;
@@ -113,6 +114,7 @@ impl Site {
             branch: self.branch.clone(),
             base: new.base.to_owned(),
             git,
+            pinned: Pinned::read(&self.common_dir),
         })
     }
 

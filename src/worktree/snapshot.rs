@@ -1,7 +1,7 @@
 //! The state of the files as a tree object, taken without touching the agent's index.
 
 use super::Worktree;
-use super::git::{ALL_FILES, GitError, QUICK};
+use super::git::{ALL_FILES, Git, GitError, QUICK};
 use super::remove::is_there;
 use super::repository::in_background;
 use git2::{Oid, Repository, Tree};
@@ -61,9 +61,15 @@ impl Worktree {
         self.take(index).await
     }
 
+    /// The git program, with the settings of the time before the agent.
+    pub(super) async fn held_git(&self) -> Result<Git, String> {
+        let (pinned, git, common_dir) = (self.pinned.clone(), self.git.clone(), self.common_dir.clone());
+        in_background(move || Ok(pinned.hold(&git, &common_dir))).await
+    }
+
     async fn take(&self, index: &PrivateIndex) -> Result<TreeId, String> {
         const ADD: &[&str] = &["add", "--all", "--sparse", "--ignore-errors"];
-        let git = self.git.with("GIT_INDEX_FILE", index.path());
+        let git = self.held_git().await?.with("GIT_INDEX_FILE", index.path());
         let cancel = CancellationToken::new();
         git.run(&self.path, ADD, ALL_FILES, &cancel).await.map(drop).or_else(only_empty_repositories)?;
         let said = git.run(&self.path, &["write-tree"], QUICK, &cancel).await?;

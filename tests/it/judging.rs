@@ -72,6 +72,19 @@ fn protected_files_that_were_deleted_added_or_linked_are_put_right() {
 }
 
 #[test]
+fn a_filter_that_the_agent_defines_changes_neither_the_commit_nor_a_protected_file() {
+    let shell = "echo '* filter=evil' > .gitattributes; git config filter.evil.clean 'sed s/two/one/'; \
+                 git config filter.evil.smudge 'sed s/grep.*/true/'; echo true > check.sh; echo two > a.txt";
+    let mock = Mock::start(Script::calls([tool("Bash", json!({"command": shell})), text("Done.")]));
+    let case = case(&mock, &format!("protect = [\"check.sh\"]{GATE}"));
+    let ran = case.run().expect(0);
+    let commit = ran.result("job")["commit"].as_str().unwrap().to_owned();
+    assert_eq!(case.git(&["show", &format!("{commit}:a.txt")]), "two");
+    assert_eq!(case.git(&["show", &format!("{commit}:check.sh")]), "grep -q two a.txt");
+    assert_eq!(ran.result("job")["protected_changes"], json!(["check.sh"]));
+}
+
+#[test]
 fn b092_a_gate_that_cannot_be_run_is_no_red_gate() {
     for run in ["[\"no-such-program-here\"]", "\"no-such-program-here\"", "\"kill -9 $$\"", "[\"./a.txt\"]"] {
         let mock = Mock::start(Script::calls([mend(), text("Done.")]));
