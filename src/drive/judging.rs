@@ -20,7 +20,7 @@ pub(super) async fn judge(
 ) -> Outcome {
     match restored(run, workspace, made).await {
         Ok(changed) => {
-            let gates = final_gates(run, gates, &terminal, changed).await;
+            let gates = final_gates(run, workspace, gates, &terminal, changed).await;
             // A signal while the gates ran: what they said is not a judgement.
             if run.aborted().is_some() && terminal.abort.is_none() {
                 return Outcome { terminal: Some(terminal), ..run.stopped() };
@@ -66,7 +66,13 @@ async fn restored(run: &mut JobRun<'_>, workspace: &Workspace, made: &Changes) -
 
 /// Runs the gates, unless nobody would read the result: the job was stopped from outside, or a model error left the tree
 /// as it was.
-async fn final_gates(run: &JobRun<'_>, gates: &Gates, terminal: &Terminal, changed: bool) -> Vec<FinalGate> {
+async fn final_gates(
+    run: &JobRun<'_>,
+    workspace: &Workspace,
+    gates: &Gates,
+    terminal: &Terminal,
+    changed: bool,
+) -> Vec<FinalGate> {
     let stopped = matches!(terminal.abort, Some(AbortReason::Interrupt | AbortReason::FailFast));
     let nothing_tried = terminal.reason == TerminalReason::ModelError && !changed;
     if stopped || nothing_tried || gates.plans().is_empty() {
@@ -83,6 +89,29 @@ async fn final_gates(run: &JobRun<'_>, gates: &Gates, terminal: &Terminal, chang
             how: describe(&result),
             tail: result.tail,
         });
+        put_right(run, workspace, &plan.name).await;
     }
     judged
+}
+
+/// Undoes what a gate changed in the tree that is judged, so that the next one judges what is committed. What it added stays:
+/// gates may build on each other.
+async fn put_right(run: &JobRun<'_>, workspace: &Workspace, gate: &str) {
+    let Some(tree) = &run.judged else { return };
+    let worktree = workspace.worktree();
+    let undone = async {
+        let altered = worktree.altered_paths(tree, &worktree.snapshot().await?).await?;
+        if !altered.is_empty() {
+            worktree.restore(tree, &altered).await?;
+        }
+        Ok::<_, String>(altered)
+    };
+    let note = match undone.await {
+        Ok(altered) if altered.is_empty() => return,
+        Ok(altered) => {
+            format!("gate `{gate}` changed files of the tree that it judged; undone: {}", altered.join(", "))
+        }
+        Err(problem) => format!("what gate `{gate}` did to the tree is not known: {problem}"),
+    };
+    run.reporter.tell(RunEventKind::Warning(note)).await;
 }

@@ -164,7 +164,7 @@ impl Sink {
         self.screen.tick(&self.stats, now);
     }
 
-    /// Ends it. The warnings are those about reports that could not be written; they were shown when they came up.
+    /// Ends it. The warnings are those about the run's own reports that could not be written; they were shown when they came up.
     #[must_use]
     pub fn finish(mut self) -> Vec<String> {
         self.screen.close();
@@ -199,27 +199,38 @@ impl Sink {
         self.files.replace(&self.folder.file("run.json"), &json::run_file(&self.stats, &self.settings))
     }
 
+    /// Tells GitHub. A page that could not be written is shown as a warning and changes nothing else: the run's own reports
+    /// are whole.
     fn write_github(&mut self) {
         let Some(github) = self.github.clone() else { return };
+        let mut results = Vec::new();
         if let Some(path) = &github.summary {
-            let written = github::write_summary(&self.files, path, &self.summary, &self.stats);
-            self.check(written);
+            results.push(github::write_summary(&self.files, path, &self.summary, &self.stats));
         }
         if let Some(path) = &github.output {
-            let written = github::write_outputs(&self.files, path, &self.stats, &self.folder);
-            self.check(written);
+            results.push(github::write_outputs(&self.files, path, &self.stats, &self.folder));
+        }
+        for error in results.into_iter().filter_map(Result::err) {
+            self.warn(error.to_string());
         }
     }
 
     fn check(&mut self, result: Result<()>) {
-        let Err(error) = result else { return };
-        let text = error.to_string();
-        // A full disk would otherwise say so at every event.
-        if self.warned.insert(text.clone()) {
-            self.screen.warn(self.stats.now, &text);
-            self.stats.warnings.push(Warning { job: None, text: text.clone() });
-            self.warnings.push(text);
+        if let Err(error) = result
+            && self.warn(error.to_string())
+        {
+            self.warnings.push(error.to_string());
         }
+    }
+
+    /// Shows a warning once: a full disk would otherwise say so at every event. Says whether it is new.
+    fn warn(&mut self, text: String) -> bool {
+        let is_new = self.warned.insert(text.clone());
+        if is_new {
+            self.screen.warn(self.stats.now, &text);
+            self.stats.warnings.push(Warning { job: None, text });
+        }
+        is_new
     }
 }
 

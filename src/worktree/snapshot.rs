@@ -4,7 +4,7 @@ use super::Worktree;
 use super::git::{ALL_FILES, Git, GitError, QUICK};
 use super::remove::is_there;
 use super::repository::in_background;
-use git2::{Oid, Repository, Tree};
+use git2::{Delta, Oid, Repository, Tree};
 use std::collections::BTreeSet;
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
@@ -86,6 +86,18 @@ impl Worktree {
     /// # Errors
     /// Says in words that a tree cannot be read.
     pub async fn changed_paths(&self, from: &TreeId, to: &TreeId) -> Result<Vec<String>, String> {
+        self.paths(from, to, |_| true).await
+    }
+
+    /// Those of the changed paths that the first snapshot holds: what was altered or deleted, not what was added.
+    ///
+    /// # Errors
+    /// Says in words that a tree cannot be read.
+    pub async fn altered_paths(&self, from: &TreeId, to: &TreeId) -> Result<Vec<String>, String> {
+        self.paths(from, to, |kind| kind != Delta::Added).await
+    }
+
+    async fn paths(&self, from: &TreeId, to: &TreeId, wanted: fn(Delta) -> bool) -> Result<Vec<String>, String> {
         let (common_dir, from, to) = (self.common_dir.clone(), from.clone(), to.clone());
         in_background(move || {
             let repo = Self::open(&common_dir)?;
@@ -93,7 +105,7 @@ impl Worktree {
             let diff =
                 repo.diff_tree_to_tree(Some(&from), Some(&to), None).map_err(|error| error.message().to_owned())?;
             let mut paths = BTreeSet::new();
-            for delta in diff.deltas() {
+            for delta in diff.deltas().filter(|delta| wanted(delta.status())) {
                 for bytes in [delta.old_file().path_bytes(), delta.new_file().path_bytes()].into_iter().flatten() {
                     paths.insert(String::from_utf8_lossy(bytes).into_owned());
                 }

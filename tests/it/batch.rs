@@ -161,6 +161,17 @@ fn json_goes_to_standard_output_and_nothing_else_does() {
 }
 
 #[test]
+fn b173_what_github_does_not_take_changes_nothing() {
+    let mock = Mock::start(Script::calls([mend(), text("Done.")]));
+    let case = case(&mock, GATE)
+        .env("GITHUB_ACTIONS", "true")
+        .env("GITHUB_STEP_SUMMARY", "/nonexistent/summary")
+        .env("GITHUB_OUTPUT", "/proc/nothing");
+    let ran = case.run().expect(0);
+    assert!(ran.stderr.contains("/nonexistent/summary"), "{}", ran.stderr);
+}
+
+#[test]
 fn github_gets_outputs_a_summary_and_an_annotation() {
     let mock = Mock::start(Script::calls([text("Done.")]));
     let case = case(&mock, "");

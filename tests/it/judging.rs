@@ -72,6 +72,21 @@ fn protected_files_that_were_deleted_added_or_linked_are_put_right() {
 }
 
 #[test]
+fn each_gate_judges_the_tree_that_is_committed() {
+    let mock = Mock::start(Script::calls([mend(), tool("Glob", json!({"pattern": "*"}))]));
+    let gates = "\n[[stop_hooks]]\nname = \"format\"\nrun = \"echo nice >> a.txt; echo new > new.txt\"\n\
+                 [[stop_hooks]]\nname = \"check\"\nrun = \"grep -q nice a.txt || ! test -e new.txt\"\nbefore = \"fail\"\n";
+    let case = Case::new(&[("a.txt", "one\n"), ("new.txt", "")])
+        .job("job", &job(&mock, "x", &format!("max_turns = 2{gates}")));
+    let ran = case.run().expect(1);
+    assert_eq!(ran.ending("job"), "failed max_turns max_turns");
+    assert_eq!(ran.result("job")["gates"][1]["after"], "fail", "it saw what another gate had made");
+    let commit = ran.result("job")["commit"].as_str().unwrap().to_owned();
+    assert_eq!(case.git(&["show", &format!("{commit}:a.txt")]), "two");
+    assert!(ran.stderr.contains("changed files of the tree"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_filter_that_the_agent_defines_changes_neither_the_commit_nor_a_protected_file() {
     let shell = "echo '* filter=evil' > .gitattributes; git config filter.evil.clean 'sed s/two/one/'; \
                  git config filter.evil.smudge 'sed s/grep.*/true/'; echo true > check.sh; echo two > a.txt";

@@ -298,15 +298,14 @@ fn github_gets_summary_outputs_annotations_and_one_group() {
 }
 
 #[test]
-fn b173_a_summary_that_cannot_be_written_is_a_warning() {
+fn b173_a_summary_that_cannot_be_written_is_shown_and_changes_nothing() {
     let mut case = Case::new(&["a"]);
     let missing = case.path("no/such/folder/summary");
     case.settings.github = Some(GithubFiles { summary: Some(missing.clone()), output: None });
     let mut sink = case.open();
     sink.handle(&end(4, ExitStatus::Passed));
-    let warnings = sink.finish();
-    assert_eq!(warnings.len(), 1);
-    assert!(warnings[0].contains(&missing.display().to_string()));
+    assert_eq!(sink.finish(), [""; 0]);
+    assert!(case.err.text().contains(&missing.display().to_string()));
 }
 
 #[test]
