@@ -9,8 +9,8 @@ use super::params::{OnRed, Params};
 use super::state::{Measured, State};
 use super::transcript::{Block, History, Message, Origin, Role, ToolResult, ToolUse, ToolUseId};
 use super::words;
-use crate::outcome::{AbortReason, GateEvidence, ModelError, ModelErrorKind, Terminal, TerminalReason, Transition};
-use crate::units::{Elapsed, Tokens, Turns, Usage, show_duration};
+use crate::outcome::{AbortReason, GateEvidence, ModelErrorKind, TerminalReason, Transition};
+use crate::units::{Elapsed, Turns, Usage, show_duration};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use std::sync::Arc;
 /// Nothing follows [`Effect::Finish`]: later events give no effects.
 #[derive(Clone, Debug)]
 pub struct Query {
-    params: Params,
-    state: State,
-    phase: Phase,
-    ledger: Ledger,
+    pub(super) params: Params,
+    pub(super) state: State,
+    pub(super) phase: Phase,
+    pub(super) ledger: Ledger,
     seen_ids: BTreeSet<ToolUseId>,
     last_call: u32,
     last_message: u64,
@@ -32,7 +32,7 @@ pub struct Query {
 
 /// What the query waits for.
 #[derive(Clone, Debug, PartialEq)]
-enum Phase {
+pub(super) enum Phase {
     New,
     Calling { call: CallId, retry: u32, reserved: Reservation, told: Option<Usage> },
     Waiting { until: Elapsed, retry: u32 },
@@ -343,100 +343,9 @@ impl Query {
         self.call_model(now, 0, out);
     }
 
-    // --- the ends ---
-
-    fn complete(&mut self, out: &mut Vec<Effect>) {
-        let message = "the model finished and nothing objected".to_owned();
-        self.finish(TerminalReason::Completed, message, |_| {}, out);
-    }
-
-    fn budget_exhausted(&mut self, prompt: Tokens, out: &mut Vec<Effect>) {
-        let (used, cap) = (self.ledger.used().counted(), self.ledger.caps().tokens);
-        let message = format!(
-            "the token budget is used up: {} of {} tokens, and the next call could need {} and an answer",
-            used.0, cap.0, prompt.0
-        );
-        out.push(Effect::Emit(Notice::LimitReached(message.clone())));
-        self.finish(TerminalReason::Completed, message, |end| end.budget_exhausted = true, out);
-    }
-
-    fn max_turns(&mut self, out: &mut Vec<Effect>) {
-        let message = self.max_turns_message();
-        out.push(Effect::Emit(Notice::LimitReached(message.clone())));
-        self.finish(TerminalReason::MaxTurns, message, |_| {}, out);
-    }
-
-    fn max_turns_message(&self) -> String {
-        format!("the turn limit was reached: {} of {} turns", self.turns(), self.params.max_turns)
-    }
-
-    fn give_up(&mut self, failure: Failure, out: &mut Vec<Effect>) {
-        let Failure { kind, message, request_id, status, remedy: _ } = failure;
-        let error = ModelError { kind, message: message.clone(), request_id, status };
-        self.finish(TerminalReason::ModelError, message, |end| end.error = Some(error), out);
-    }
-
-    /// Ends the query in a state that can be resumed: every call has its result, and the last word says what happened.
-    fn abort(&mut self, phase: Phase, reason: AbortReason, out: &mut Vec<Effect>) {
-        out.push(Effect::StopAll);
-        let terminal = match phase {
-            Phase::New | Phase::Calling { .. } | Phase::Waiting { .. } | Phase::Finished => {
-                TerminalReason::AbortedStreaming
-            }
-            Phase::Tools(_) | Phase::Hooks { .. } => TerminalReason::AbortedTools,
-        };
-        if let Phase::Calling { call, told: Some(usage), .. } = &phase {
-            // The provider bills what it had read and said by then.
-            self.settle(*call, None, usage, out);
-        }
-        if let Phase::Tools(calls) = phase {
-            let messages = self.record_results(calls.into_results(words::aborted_result), out);
-            self.state = State { messages, ..self.state.clone() };
-            if self.turns() >= self.params.max_turns {
-                out.push(Effect::Emit(Notice::LimitReached(self.max_turns_message())));
-            }
-        }
-        let notice = self.message(Role::User, Origin::Interruption, vec![Block::Text(words::interruption(reason))]);
-        let messages = self.record(notice, out);
-        self.state = State { messages, ..self.state.clone() };
-        let message = match reason {
-            AbortReason::Interrupt => "interrupted by a signal".to_owned(),
-            AbortReason::Timeout => "the job's time ran out".to_owned(),
-            AbortReason::FailFast => "stopped because another job failed".to_owned(),
-            AbortReason::CostLimit => {
-                let (spent, cap) = (self.ledger.spent(), self.ledger.caps().cost.unwrap_or_default());
-                let message = format!("the spending cap is reached: {spent} of {cap}, and the next call could pass it");
-                out.push(Effect::Emit(Notice::LimitReached(message.clone())));
-                message
-            }
-        };
-        self.finish(terminal, message, |end| end.abort = Some(reason), out);
-    }
-
-    fn finish(
-        &mut self,
-        reason: TerminalReason,
-        message: String,
-        evidence: impl FnOnce(&mut Terminal),
-        out: &mut Vec<Effect>,
-    ) {
-        let mut terminal = Terminal { reason, message, abort: None, error: None, gate: None, budget_exhausted: false };
-        evidence(&mut terminal);
-        // An end of the loop's own accord deals with every input that was taken; an error or an abort with none.
-        match reason {
-            TerminalReason::Completed | TerminalReason::MaxTurns | TerminalReason::StopHookPrevented => {
-                let taken = 0..self.state.inputs_taken;
-                out.extend(taken.map(|index| Effect::Emit(Notice::InputCompleted(index))));
-            }
-            TerminalReason::ModelError | TerminalReason::AbortedStreaming | TerminalReason::AbortedTools => {}
-        }
-        self.phase = Phase::Finished;
-        out.push(Effect::Finish(terminal));
-    }
-
     // --- bookkeeping ---
 
-    fn settle(
+    pub(super) fn settle(
         &mut self,
         call: CallId,
         reserved: Option<Reservation>,
@@ -450,17 +359,17 @@ impl Query {
         self.ledger.settle(usage)
     }
 
-    fn message(&mut self, role: Role, origin: Origin, blocks: Vec<Block>) -> Arc<Message> {
+    pub(super) fn message(&mut self, role: Role, origin: Origin, blocks: Vec<Block>) -> Arc<Message> {
         self.last_message += 1;
         Arc::new(Message { id: self.last_message, role, origin, blocks })
     }
 
-    fn record(&self, message: Arc<Message>, out: &mut Vec<Effect>) -> History {
+    pub(super) fn record(&self, message: Arc<Message>, out: &mut Vec<Effect>) -> History {
         out.push(Effect::Record(Arc::clone(&message)));
         self.state.messages.with(message)
     }
 
-    fn record_results(&mut self, results: Vec<ToolResult>, out: &mut Vec<Effect>) -> History {
+    pub(super) fn record_results(&mut self, results: Vec<ToolResult>, out: &mut Vec<Effect>) -> History {
         let blocks = results.into_iter().map(Block::ToolResult).collect();
         let message = self.message(Role::User, Origin::ToolResults, blocks);
         self.record(message, out)

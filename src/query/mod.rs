@@ -9,6 +9,7 @@
 mod budget;
 mod calls;
 mod effect;
+mod ending;
 mod event;
 mod failure;
 mod machine;
