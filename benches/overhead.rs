@@ -28,8 +28,8 @@ const TURNS: usize = 200;
 fn main() {
     println!("{:<46} {:>10} {:>10} {:>10}", "", "min", "median", "max");
     start_up();
-    per_turn("Bash", || tool("Bash", json!({"command": "true"})));
-    per_turn("Read", || tool("Read", json!({"file_path": "a.txt"})));
+    per_turn("Bash", |turn| tool("Bash", json!({"command": format!("true {turn}")})));
+    per_turn("Read", |turn| tool("Read", json!({"file_path": "a.txt", "limit": turn})));
     memory();
     side_by_side();
 }
@@ -67,9 +67,10 @@ fn start_up() {
 }
 
 /// A long job: what a turn costs, ours and a bare client's.
-fn per_turn(name: &str, call: fn() -> Answer) {
-    let script =
-        move || Script::made(move |request: &Request| if request.turn() < TURNS { call() } else { text("Done.") });
+fn per_turn(name: &str, call: fn(usize) -> Answer) {
+    let script = move || {
+        Script::made(move |request: &Request| if request.turn() < TURNS { call(request.turn()) } else { text("Done.") })
+    };
     let mut requests = Vec::new();
     let ours = repeat(3, || {
         let mock = Mock::start(script());
@@ -92,7 +93,11 @@ fn memory() {
     row("peak memory, one turn", "MB", &one);
     let long = repeat(3, || {
         let call = |request: &Request| {
-            if request.turn() < TURNS { tool("Read", json!({"file_path": "a.txt"})) } else { text("Done.") }
+            if request.turn() < TURNS {
+                tool("Read", json!({"file_path": "a.txt", "limit": request.turn()}))
+            } else {
+                text("Done.")
+            }
         };
         run(&Mock::start(Script::made(call)), 1, "x").peak
     });

@@ -79,6 +79,8 @@ pub enum AbortReason {
     CostLimit,
     /// Another job failed and the run was told to stop then.
     FailFast,
+    /// The model made the same call with the same result too often in a row.
+    LoopDetected,
 }
 
 impl AbortReason {
@@ -90,6 +92,7 @@ impl AbortReason {
             Self::Timeout => "timeout",
             Self::CostLimit => "cost_limit",
             Self::FailFast => "fail_fast",
+            Self::LoopDetected => "loop_detected",
         }
     }
 }
@@ -294,6 +297,8 @@ reasons! {
     CostLimit = "cost_limit", Failed, Some(Fault::Limit);
     /// The wall clock of the job ran out.
     Timeout = "timeout", Failed, Some(Fault::Limit);
+    /// The model made the same call with the same result, again and again.
+    LoopDetected = "loop_detected", Failed, Some(Fault::Model);
     /// The context no longer fits the model's window.
     ContextExhausted = "context_exhausted", Failed, Some(Fault::Limit);
     /// The answer was cut at the output limit.

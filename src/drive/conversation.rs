@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// The most of the model's last words that a report keeps, in bytes.
 const LAST_WORDS: usize = 2_000;
 
+/// The same call with the same result so often in a row ends a job: past any honest polling, well before a turn limit.
+const LOOP_LIMIT: u32 = 12;
+
 /// What a conversation is held over.
 pub(super) struct Conversation<'a> {
     pub(super) workspace: &'a Workspace,
@@ -219,6 +222,7 @@ fn params(run: &JobRun<'_>, prompt: Vec<String>, overhead: Tokens) -> Params {
         overhead,
         deadline: run.deadline,
         patience: run.context.patience,
+        loop_limit: LOOP_LIMIT,
         seed: seed(&format!("{}/{}", run.context.run, job.id)),
         hooks: job.gates.iter().map(hook).collect(),
         concurrency: Toolbox::concurrency,

@@ -251,9 +251,10 @@ impl JobRun<'_> {
             Some(AbortReason::FailFast) => {
                 Outcome::without_loop(Reason::FailFast, "stopped because another job failed")
             }
-            Some(AbortReason::Interrupt | AbortReason::Timeout | AbortReason::CostLimit) | None => {
-                Outcome::without_loop(Reason::Interrupted, "interrupted by a signal")
-            }
+            Some(
+                AbortReason::Interrupt | AbortReason::Timeout | AbortReason::CostLimit | AbortReason::LoopDetected,
+            )
+            | None => Outcome::without_loop(Reason::Interrupted, "interrupted by a signal"),
         }
     }
 

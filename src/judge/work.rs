@@ -48,6 +48,7 @@ fn decide(work: &Work) -> (Reason, String, String) {
     match (terminal.reason, terminal.abort, &terminal.error) {
         (_, Some(AbortReason::Interrupt), _) => as_it_ended(Reason::Interrupted),
         (_, Some(AbortReason::FailFast), _) => as_it_ended(Reason::FailFast),
+        (_, Some(AbortReason::LoopDetected), _) => as_it_ended(Reason::LoopDetected),
         (_, Some(AbortReason::Timeout), _) => at_limit(work, Reason::Timeout),
         (_, Some(AbortReason::CostLimit), _) => at_limit(work, Reason::CostLimit),
         (TerminalReason::MaxTurns, None, _) => at_limit(work, Reason::MaxTurns),

@@ -83,6 +83,14 @@ impl Calls {
         self.0.iter().all(|slot| matches!(slot.state, SlotState::Done(_)))
     }
 
+    /// The calls that have ended, with their results, in the order of the calls.
+    pub(super) fn ended(&self) -> impl Iterator<Item = (&ToolUse, &ToolResult)> {
+        self.0.iter().filter_map(|slot| match &slot.state {
+            SlotState::Done(result) => Some((&slot.call, result)),
+            SlotState::Queued | SlotState::Running => None,
+        })
+    }
+
     /// The results in the order of the calls; a missing one is made from `missing`.
     pub(super) fn into_results(self, missing: impl Fn(&ToolUseId) -> ToolResult) -> Vec<ToolResult> {
         let result = |slot: Slot| match slot.state {

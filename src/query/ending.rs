@@ -55,19 +55,17 @@ impl Query {
             self.settle(*call, None, usage, out);
         }
         if let Phase::Tools(calls) = phase {
-            let messages = self.record_results(calls.into_results(words::aborted_result), out);
+            let messages = self.record_results(calls.into_results(words::aborted_result), None, out);
             self.state = State { messages, ..self.state.clone() };
             if self.turns() >= self.params.max_turns {
                 out.push(Effect::Emit(Notice::LimitReached(self.max_turns_message())));
             }
         }
-        let notice = self.message(Role::User, Origin::Interruption, vec![Block::Text(words::interruption(reason))]);
-        let messages = self.record(notice, out);
-        self.state = State { messages, ..self.state.clone() };
         let message = match reason {
             AbortReason::Interrupt => "interrupted by a signal".to_owned(),
             AbortReason::Timeout => "the job's time ran out".to_owned(),
             AbortReason::FailFast => "stopped because another job failed".to_owned(),
+            AbortReason::LoopDetected => "the model went round in circles".to_owned(),
             AbortReason::CostLimit => {
                 let (spent, cap) = (self.ledger.spent(), self.ledger.caps().cost.unwrap_or_default());
                 let message = format!("the spending cap is reached: {spent} of {cap}, and the next call could pass it");
@@ -75,6 +73,21 @@ impl Query {
                 message
             }
         };
+        self.interrupt(terminal, reason, message, out);
+    }
+
+    /// The model went round in circles: its calls have all ended.
+    pub(super) fn looping(&mut self, tool: &str, count: u32, out: &mut Vec<Effect>) {
+        let message = format!("the model made the same call of {tool} with the same result {count} times in a row");
+        out.push(Effect::Emit(Notice::LimitReached(message.clone())));
+        self.interrupt(TerminalReason::AbortedTools, AbortReason::LoopDetected, message, out);
+    }
+
+    /// The last word of an aborted query, and its end.
+    fn interrupt(&mut self, terminal: TerminalReason, reason: AbortReason, message: String, out: &mut Vec<Effect>) {
+        let notice = self.message(Role::User, Origin::Interruption, vec![Block::Text(words::interruption(reason))]);
+        let messages = self.record(notice, out);
+        self.state = State { messages, ..self.state.clone() };
         self.finish(terminal, message, |end| end.abort = Some(reason), out);
     }
 

@@ -6,6 +6,7 @@ use super::effect::{Effect, ModelCall, Notice};
 use super::event::{CallId, Event, HookResult, HookStatus, Reply, Stop};
 use super::failure::{Failure, Remedy};
 use super::params::{OnRed, Params};
+use super::repetition::{Repetition, Verdict};
 use super::state::{Measured, State};
 use super::transcript::{Block, History, Message, Origin, Role, ToolResult, ToolUse, ToolUseId};
 use super::words;
@@ -26,6 +27,7 @@ pub struct Query {
     pub(super) phase: Phase,
     pub(super) ledger: Ledger,
     seen_ids: BTreeSet<ToolUseId>,
+    repetition: Repetition,
     last_call: u32,
     last_message: u64,
 }
@@ -47,7 +49,16 @@ impl Query {
     pub fn new(params: Params) -> Self {
         let state = State::first(History::default(), params.hooks.len());
         let ledger = Ledger::new(params.caps.clone());
-        Self { params, state, phase: Phase::New, ledger, seen_ids: BTreeSet::new(), last_call: 0, last_message: 0 }
+        Self {
+            params,
+            state,
+            phase: Phase::New,
+            ledger,
+            seen_ids: BTreeSet::new(),
+            repetition: Repetition::default(),
+            last_call: 0,
+            last_message: 0,
+        }
     }
 
     /// Takes one event and says what is to be done.
@@ -231,8 +242,16 @@ impl Query {
     fn run_calls(&mut self, now: Elapsed, mut calls: Calls, out: &mut Vec<Effect>) {
         out.extend(calls.start().into_iter().map(Effect::RunTool));
         if calls.all_done() {
-            let results = calls.into_results(words::aborted_result);
-            let messages = self.record_results(results, out);
+            let verdict = self.repetition.add_all(calls.ended(), self.params.loop_limit);
+            let note = match &verdict {
+                Verdict::Notice(count) => Some(words::repeated(*count)),
+                Verdict::Fine | Verdict::Stop { .. } => None,
+            };
+            let messages = self.record_results(calls.into_results(words::aborted_result), note, out);
+            if let Verdict::Stop { tool, count } = verdict {
+                self.state = State { messages, ..self.state.clone() };
+                return self.looping(&tool, count, out);
+            }
             self.next_turn(now, State { messages, ..self.state.clone() }, out);
         } else {
             self.phase = Phase::Tools(calls);
@@ -369,8 +388,13 @@ impl Query {
         self.state.messages.with(message)
     }
 
-    pub(super) fn record_results(&mut self, results: Vec<ToolResult>, out: &mut Vec<Effect>) -> History {
-        let blocks = results.into_iter().map(Block::ToolResult).collect();
+    pub(super) fn record_results(
+        &mut self,
+        results: Vec<ToolResult>,
+        note: Option<String>,
+        out: &mut Vec<Effect>,
+    ) -> History {
+        let blocks = results.into_iter().map(Block::ToolResult).chain(note.map(Block::Text)).collect();
         let message = self.message(Role::User, Origin::ToolResults, blocks);
         self.record(message, out)
     }

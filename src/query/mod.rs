@@ -14,6 +14,7 @@ mod event;
 mod failure;
 mod machine;
 mod params;
+mod repetition;
 mod retry;
 mod state;
 mod tool;

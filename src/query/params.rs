@@ -26,6 +26,8 @@ pub struct Params {
     pub deadline: Elapsed,
     /// How patient it is with a failing provider.
     pub patience: Patience,
+    /// The same call with the same result so often in a row ends the query; default 12.
+    pub loop_limit: u32,
     /// Where chance comes from.
     pub seed: u64,
     /// The stop hooks, in order.

@@ -27,6 +27,7 @@ pub(super) fn params(gates: &[(&str, OnRed, u32)], inputs: &[&str]) -> Params {
         overhead: Tokens(2_000),
         deadline: Elapsed::from_millis(60_000),
         patience: Patience { retries: 2, ..Patience::default() },
+        loop_limit: 4,
         seed: 1,
         hooks: gates.iter().map(hook).collect(),
         concurrency: |call| if call.name == "Read" { Concurrency::Shared } else { Concurrency::Alone },
@@ -387,6 +388,23 @@ fn the_jobs_time_ends_every_phase() {
         let trace = check(params(&[("tests", OnRed::Block, 5)], &[]), script);
         assert!(trace.trim_end().lines().last().unwrap().contains(code), "{trace}");
     }
+}
+
+#[test]
+fn b082_a_model_that_goes_round_in_circles_is_told_and_then_stopped() {
+    let limits = Params { max_turns: Turns(50), ..params(&[("tests", OnRed::Block, 5)], &[]) };
+    let script: String =
+        (1..=6).fold("> start".to_owned(), |script, n| format!("{script}\n> reply Read r{n}\n> done r{n}"));
+    let trace = check(limits.clone(), &script);
+    assert!(trace.contains("record ToolResults: r3 ok, [You have made this same call 3 times in a row"), "{trace}");
+    let end = "finish aborted_tools (loop_detected): the model made the same call of Read with the same result 4 times in a row";
+    assert!(trace.contains(end), "{trace}");
+    assert_eq!(trace.matches("call-model").count(), 4);
+    let varied = (1..=6).fold("> start".to_owned(), |script, n| {
+        let tool = if n % 3 == 0 { "Write" } else { "Read" };
+        format!("{script}\n> reply {tool} r{n}\n> done r{n}")
+    });
+    assert!(!check(limits, &varied).contains("loop_detected"));
 }
 
 #[test]

@@ -22,8 +22,17 @@ pub(super) fn interruption(reason: AbortReason) -> String {
         AbortReason::Timeout => "the job's time is up",
         AbortReason::CostLimit => "the job's spending cap is reached",
         AbortReason::FailFast => "another job of the run failed",
+        AbortReason::LoopDetected => "the same call came again and again with the same result",
     };
     format!("[The work was interrupted here: {why}.]")
+}
+
+/// What a model is told that goes round in circles.
+pub(super) fn repeated(count: u32) -> String {
+    format!(
+        "[You have made this same call {count} times in a row, each time with the same result. It will not change: look at the \
+         result again, and try something else.]"
+    )
 }
 
 /// What a model is told whose work did not satisfy the stop hooks.

@@ -203,6 +203,17 @@ fn aborted_tools_when_the_jobs_time_is_up() {
 }
 
 #[test]
+fn b082_a_model_that_goes_round_in_circles_is_stopped() {
+    let mock = Mock::start(Script::calls([tool("Grep", json!({"pattern": "nothing-like-this"}))]));
+    let ran = case(&mock, &format!("max_turns = 200\n{GATE}")).run().expect(1);
+    assert_eq!(ran.ending("job"), "failed loop_detected aborted_tools");
+    assert_eq!(ran.result("job")["abort_reason"], "loop_detected");
+    assert_eq!(mock.requests().len(), 12);
+    assert!(mock.requests()[3].last_text().contains("3 times in a row"), "{}", mock.requests()[3].last_text());
+    clean(&mock);
+}
+
+#[test]
 fn b085_a_token_budget_is_never_passed() {
     let mock = Mock::start(Script::calls([tool("Glob", json!({"pattern": "*"})).usage(4_000, 50)]));
     let ran = case(&mock, "token_budget = 20_000\nmax_turns = 100\n").run().expect(1);

@@ -1,0 +1,109 @@
+//! Notices a model that goes round in circles: the same call with the same result, again and again.
+
+use super::transcript::{ToolInput, ToolResult, ToolUse};
+use serde_json::{Map, Value};
+
+/// After so many in a row the model is told, and again after each further so many.
+const NOTICE: u32 = 3;
+
+/// The last call, its result, and how often both have come in a row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Repetition {
+    last: Option<Done>,
+    count: u32,
+}
+
+/// A call with its result, as far as they can be the same as others: without their ids.
+#[derive(Clone, Debug, PartialEq)]
+struct Done {
+    name: String,
+    input: Input,
+    content: String,
+    is_error: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Input {
+    Object(Map<String, Value>),
+    Invalid(String),
+}
+
+/// What follows from more calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing.
+    Fine,
+    /// The model is told how often it was.
+    Notice(u32),
+    /// The query ends.
+    Stop {
+        /// The tool that was called.
+        tool: String,
+        /// How often in a row.
+        count: u32,
+    },
+}
+
+impl Repetition {
+    /// Takes the calls of a response that have ended, in order; `limit` is how many equal ones in a row end the query.
+    pub(super) fn add_all<'a>(
+        &mut self,
+        ended: impl Iterator<Item = (&'a ToolUse, &'a ToolResult)>,
+        limit: u32,
+    ) -> Verdict {
+        let mut verdict = Verdict::Fine;
+        for (call, result) in ended {
+            match self.add(call, result) {
+                count if count >= limit => return Verdict::Stop { tool: call.name.clone(), count },
+                count if count >= NOTICE && count.is_multiple_of(NOTICE) => verdict = Verdict::Notice(count),
+                _ => {}
+            }
+        }
+        verdict
+    }
+
+    /// Takes one; gives back how often it has come in a row.
+    fn add(&mut self, call: &ToolUse, result: &ToolResult) -> u32 {
+        let input = match &call.input {
+            ToolInput::Object(map) => Input::Object(map.clone()),
+            ToolInput::Invalid { raw, .. } => Input::Invalid(raw.clone()),
+        };
+        let (content, is_error) = (result.content.clone(), result.is_error);
+        let done = Done { name: call.name.clone(), input, content, is_error };
+        if self.last.as_ref() == Some(&done) {
+            self.count = self.count.saturating_add(1);
+        } else {
+            (self.last, self.count) = (Some(done), 1);
+        }
+        self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn done(repetition: &mut Repetition, id: &str, pattern: &str, content: &str) -> Verdict {
+        let Value::Object(input) = json!({ "pattern": pattern }) else { unreachable!() };
+        let call = ToolUse { id: id.into(), name: "Grep".into(), input: ToolInput::Object(input) };
+        repetition.add_all([(&call, &ToolResult::new(id.into(), content, false))].into_iter(), 5)
+    }
+
+    #[test]
+    fn only_the_same_call_with_the_same_result_counts() {
+        let mut repetition = Repetition::default();
+        assert_eq!(done(&mut repetition, "a", "x", "none"), Verdict::Fine);
+        assert_eq!(done(&mut repetition, "b", "x", "none"), Verdict::Fine);
+        assert_eq!(done(&mut repetition, "c", "x", "one"), Verdict::Fine);
+        assert_eq!(done(&mut repetition, "d", "x", "one"), Verdict::Fine);
+        assert_eq!(done(&mut repetition, "e", "x", "one"), Verdict::Notice(3));
+        assert_eq!(done(&mut repetition, "f", "y", "one"), Verdict::Fine);
+        for _ in 0..2 {
+            done(&mut repetition, "g", "x", "none");
+        }
+        assert_eq!(done(&mut repetition, "h", "x", "none"), Verdict::Notice(3));
+        assert_eq!(done(&mut repetition, "i", "x", "none"), Verdict::Fine);
+        assert_eq!(done(&mut repetition, "j", "x", "none"), Verdict::Stop { tool: "Grep".into(), count: 5 });
+    }
+}
