@@ -55,6 +55,10 @@ pub enum Transition {
     NextTurn,
     /// A gate objected: its output goes to the model.
     StopHookBlocking,
+    /// The answer was cut at the default output limit: the same request again with a larger one.
+    MaxOutputTokensEscalate,
+    /// The answer was cut at the output limit: the model goes on where it was cut off.
+    MaxOutputTokensRecovery,
 }
 
 impl Transition {
@@ -64,6 +68,8 @@ impl Transition {
         match self {
             Self::NextTurn => "next_turn",
             Self::StopHookBlocking => "stop_hook_blocking",
+            Self::MaxOutputTokensEscalate => "max_output_tokens_escalate",
+            Self::MaxOutputTokensRecovery => "max_output_tokens_recovery",
         }
     }
 }

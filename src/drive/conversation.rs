@@ -218,6 +218,7 @@ fn params(run: &JobRun<'_>, prompt: Vec<String>, overhead: Tokens) -> Params {
             prices: job.model.prices.clone().unwrap_or_default(),
         },
         max_output: job.model.max_output,
+        escalated_output: job.model.escalated_output,
         context_window: job.model.context_window,
         overhead,
         deadline: run.deadline,

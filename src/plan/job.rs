@@ -92,6 +92,9 @@ pub struct ModelPlan {
     pub name: String,
     /// The output cap of one answer.
     pub max_output: Tokens,
+    /// The cap of the one answer that is asked for again because the default cap cut it; `None` where a cap was set by hand, or
+    /// the model gives no more.
+    pub escalated_output: Option<Tokens>,
     /// Whether and how it thinks; `None` leaves it to the model's default.
     pub thinking: Option<Thinking>,
     /// The whole window, input and output together.

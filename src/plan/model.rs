@@ -38,7 +38,15 @@ pub(super) fn model(scope: &mut Scope<'_>, job: &JobSpec) -> Option<(ModelPlan, 
     let thinking = thinking(scope, spec, facts.filter(|_| !replayed), &name.value, max_output);
     let prices = if replayed { Some(Prices::default()) } else { facts.map(|facts| facts.prices.clone()) };
     let max_cost = max_cost(scope, job, &name, prices.is_some());
-    let plan = ModelPlan { provider, name: name.value, max_output, thinking: thinking.ok()?, context_window, prices };
+    let plan = ModelPlan {
+        provider,
+        name: name.value,
+        max_output,
+        escalated_output: escalated_output(spec, facts, max_output),
+        thinking: thinking.ok()?,
+        context_window,
+        prices,
+    };
     Some((plan, max_cost.ok()?))
 }
 
@@ -190,6 +198,15 @@ fn max_output(
         format!("max_output_tokens is {}, the context window {}", grouped(output.0), grouped(context_window.0)),
     ));
     None
+}
+
+/// What an answer may have that the default cap has cut: 64,000 tokens or the model's limit.
+///
+/// The default cap is small because what is reserved for an answer cannot be spent on others; a cap that a person has set is kept.
+fn escalated_output(spec: &ModelSpec, facts: Option<&ModelFacts>, max_output: Tokens) -> Option<Tokens> {
+    let is_default = spec.max_output_tokens.as_ref().is_some_and(|written| written.layer() == Layer::BuiltIn);
+    let escalated = facts?.max_output.min(Tokens(64_000));
+    (is_default && escalated > max_output).then_some(escalated)
 }
 
 /// Something is wrong, and it was reported.

@@ -7,8 +7,8 @@ use super::event::{CallId, Event, HookResult, HookStatus, Reply, Stop};
 use super::failure::{Failure, Remedy};
 use super::params::{OnRed, Params};
 use super::repetition::{Repetition, Verdict};
-use super::state::{Measured, State};
-use super::transcript::{Block, History, Message, Origin, Role, ToolResult, ToolUse, ToolUseId};
+use super::state::{Measured, OUTPUT_RECOVERIES, State};
+use super::transcript::{Block, History, Message, Origin, Role, ToolInput, ToolResult, ToolUse, ToolUseId};
 use super::words;
 use crate::outcome::{AbortReason, GateEvidence, ModelErrorKind, TerminalReason, Transition};
 use crate::units::{Elapsed, Turns, Usage, show_duration};
@@ -143,7 +143,8 @@ impl Query {
         let prompt = self.state.prompt_estimate(self.params.overhead);
         let room = self.params.context_window.minus(prompt);
         // A prompt that fills the window is the provider's to refuse; here the output cap only shrinks to what is left.
-        let wanted = if room >= MIN_OUTPUT { self.params.max_output.min(room) } else { self.params.max_output };
+        let cap = self.state.output_tokens_override.unwrap_or(self.params.max_output);
+        let wanted = if room >= MIN_OUTPUT { cap.min(room) } else { cap };
         let reserved = match self.ledger.reserve(prompt, wanted) {
             Ok(reserved) => reserved,
             Err(CapReached::Tokens) => return self.budget_exhausted(prompt, out),
@@ -164,7 +165,11 @@ impl Query {
             Some(Failure { remedy: Remedy::GiveUp, kind, message, request_id, status: None })
         };
         let blocks = presentable(blocks);
-        let cut = blocks.iter().all(|block| !matches!(block, Block::ToolUse(_)));
+        let cut = stop == Stop::MaxTokens;
+        if cut && is_unfinished(&blocks) && self.escalate(now, out) {
+            return;
+        }
+        let recovers = cut && has_no_call(&blocks) && self.state.output_recovery_count < OUTPUT_RECOVERIES;
         let failure = match stop {
             Stop::Refusal(why) => error(ModelErrorKind::Refused, why, request_id.clone()),
             Stop::ContextWindow => {
@@ -172,7 +177,7 @@ impl Query {
                 error(ModelErrorKind::ContextExhausted, message, request_id.clone())
             }
             // With calls in it a cut answer goes on: a cut call has an error result, the model reads why.
-            Stop::MaxTokens if cut => {
+            Stop::MaxTokens if has_no_call(&blocks) && !recovers => {
                 let message = format!("the answer was cut at the output limit of {} tokens", reserved.output.0);
                 error(ModelErrorKind::OutputTruncated, message, request_id.clone())
             }
@@ -196,7 +201,12 @@ impl Query {
         let measured = Some(Measured { tokens: usage.prompt() + usage.output, messages: messages.len() });
         let notice = Notice::Turn { turn, message: Arc::clone(&message), usage, cost, request_id };
         out.push(Effect::Emit(notice));
-        self.state = State { messages, turn_count: turn.next(), measured, ..self.state.clone() };
+        let output_tokens_override = None;
+        self.state =
+            State { messages, turn_count: turn.next(), measured, output_tokens_override, ..self.state.clone() };
+        if recovers {
+            return self.go_on_where_cut(now, out);
+        }
 
         // Whether to go on is decided by one thing: did calls arrive.
         let calls: Vec<ToolUse> = message.tool_uses().cloned().collect();
@@ -205,6 +215,26 @@ impl Query {
         }
         self.seen_ids.extend(calls.iter().map(|call| Arc::clone(&call.id)));
         self.run_calls(now, Calls::new(calls.into_iter(), self.params.concurrency), out);
+    }
+
+    /// The first rung after a cut: the same request with a larger cap, once in a query. Says whether it was taken.
+    fn escalate(&mut self, now: Elapsed, out: &mut Vec<Effect>) -> bool {
+        let Some(larger) = self.params.escalated_output.take() else { return false };
+        let state = State { output_tokens_override: Some(larger), ..self.state.clone() };
+        self.go_on(now, Transition::MaxOutputTokensEscalate, state, out);
+        true
+    }
+
+    /// The second rung: the part that came is kept, and the model goes on where it was cut off.
+    fn go_on_where_cut(&mut self, now: Elapsed, out: &mut Vec<Effect>) {
+        if self.turns() >= self.params.max_turns {
+            return self.max_turns(out);
+        }
+        let message = self.message(Role::User, Origin::Recovery, vec![Block::Text(words::GO_ON.into())]);
+        let messages = self.record(message, out);
+        let output_recovery_count = self.state.output_recovery_count + 1;
+        let state = State { messages, output_recovery_count, ..self.state.clone() };
+        self.go_on(now, Transition::MaxOutputTokensRecovery, state, out);
     }
 
     fn take_failure(
@@ -424,4 +454,16 @@ fn presentable(blocks: Vec<Block>) -> Vec<Block> {
         blocks.pop();
     }
     blocks
+}
+
+fn has_no_call(blocks: &[Block]) -> bool {
+    !blocks.iter().any(|block| matches!(block, Block::ToolUse(_)))
+}
+
+/// Whether a cut answer is of little use as it is: its text was cut, or its last call.
+fn is_unfinished(blocks: &[Block]) -> bool {
+    match blocks.last() {
+        Some(Block::ToolUse(call)) => matches!(call.input, ToolInput::Invalid { .. }),
+        Some(Block::Text(_) | Block::Thinking { .. } | Block::ToolResult(_) | Block::Opaque(_)) | None => true,
+    }
 }

@@ -18,6 +18,8 @@ pub struct Params {
     pub caps: Caps,
     /// The output cap of one answer.
     pub max_output: Tokens,
+    /// The cap of the one answer that is asked for again because `max_output` cut it; `None`: it is not.
+    pub escalated_output: Option<Tokens>,
     /// The model's whole window.
     pub context_window: Tokens,
     /// Estimated tokens of what precedes the messages: system prompt and tools.

@@ -15,6 +15,10 @@ pub struct State {
     pub turn_count: Turns,
     /// Why the last iteration went on; none in the first.
     pub transition: Option<Transition>,
+    /// How often the model was told to go on where it was cut off; at most [`OUTPUT_RECOVERIES`].
+    pub output_recovery_count: u32,
+    /// The escalated output cap, set after the first cut and cleared by the next answer.
+    pub output_tokens_override: Option<Tokens>,
     /// Set while the model works on after a stop hook blocked.
     pub stop_hook_active: bool,
     /// How often each stop hook has blocked in a row.
@@ -24,6 +28,9 @@ pub struct State {
     /// What the last response said about the size of the conversation.
     pub measured: Option<Measured>,
 }
+
+/// How often in a query a model that was cut off is told to go on.
+pub(super) const OUTPUT_RECOVERIES: u32 = 3;
 
 /// A size that the provider reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +48,8 @@ impl State {
             messages,
             turn_count: Turns(1),
             transition: None,
+            output_recovery_count: 0,
+            output_tokens_override: None,
             stop_hook_active: false,
             blocks: vec![0; hooks],
             inputs_taken: 0,

@@ -23,6 +23,7 @@ pub(super) fn params(gates: &[(&str, OnRed, u32)], inputs: &[&str]) -> Params {
         max_turns: Turns(5),
         caps: Caps { tokens: Tokens(100_000), cost: None, prices: Prices::default() },
         max_output: Tokens(8_192),
+        escalated_output: None,
         context_window: Tokens(200_000),
         overhead: Tokens(2_000),
         deadline: Elapsed::from_millis(60_000),
@@ -278,7 +279,6 @@ fn model_error_never_runs_a_gate() {
     for (script, end) in [
         ("> start\n> fail auth", "finish model_error: no luck"),
         ("> start\n> reply refusal", "finish model_error: policy"),
-        ("> start\n> reply max", "finish model_error: the answer was cut at the output limit of 8192 tokens"),
         ("> start\n> reply full", "finish model_error: the answer reached the end of the model's context window"),
         ("> start\n> reply Read a\n> done a\n> reply Read a", "uses the id of an earlier call again: a"),
         ("> start\n> fail retry\n+ 1\n> fail retry\n+ 3\n> fail retry", "(given up after 3 tries)"),
@@ -388,6 +388,52 @@ fn the_jobs_time_ends_every_phase() {
         let trace = check(params(&[("tests", OnRed::Block, 5)], &[]), script);
         assert!(trace.trim_end().lines().last().unwrap().contains(code), "{trace}");
     }
+}
+
+#[test]
+fn a_cut_answer_is_asked_for_again_with_a_larger_limit_once() {
+    let larger = Params { escalated_output: Some(Tokens(64_000)), ..params(&[], &[]) };
+    let larger = Params { caps: Caps { tokens: Tokens(1_000_000), ..larger.caps.clone() }, ..larger };
+    let mut query = Query::new(larger.clone());
+    let mut caps = Vec::new();
+    for line in ["start", "reply max", "reply Read a", "done a", "reply text"] {
+        let call = CallId(query.model_calls());
+        for effect in query.step(Elapsed::default(), parse(line, call)) {
+            if let Effect::CallModel(call) = effect {
+                caps.push((call.max_output.0, call.history.len()));
+            }
+        }
+    }
+    assert_eq!(caps, [(8_192, 1), (64_000, 1), (8_192, 3)]);
+    let trace = check(larger, "> start\n> reply cut Write a\n> reply cut Write a\n> reply text");
+    assert!(trace.contains("go on: max_output_tokens_escalate"), "{trace}");
+    assert!(trace.contains("record ToolResults: a failed"), "{trace}");
+}
+
+#[test]
+fn a_cut_answer_is_kept_and_gone_on_with_three_times() {
+    let script = "> start\n> reply max\n> reply text";
+    assert_snapshot!(check(params(&[], &[]), script), @r#"
+    > start
+      < record Prompt: mend it
+      < call-model 1 with 1 messages
+    > reply max
+      < record Model: and then
+      < record Recovery: [Your answer was cut off at the output limit. Go on exactly where it ended: no apology, no recap. If much is left, do it in smaller pieces.]
+      < go on: max_output_tokens_recovery
+      < call-model 2 with 3 messages
+    > reply text
+      < record Model: done
+      < finish completed: the model finished and nothing objected
+    "#);
+    let limits = Params { max_turns: Turns(50), ..params(&[("tests", OnRed::Block, 5)], &[]) };
+    let trace = check(limits, "> start\n> reply max\n> reply max\n> reply max\n> reply max");
+    assert!(
+        trace.trim_end().ends_with("finish model_error: the answer was cut at the output limit of 8192 tokens"),
+        "{trace}"
+    );
+    assert_eq!(trace.matches("go on: max_output_tokens_recovery").count(), 3);
+    assert!(!trace.contains("run-hook"));
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub enum Origin {
     ToolResults,
     /// A meta message: what a blocking gate printed.
     Gate,
+    /// A meta message: the answer was cut at the output limit.
+    Recovery,
     /// A meta message: the query was interrupted.
     Interruption,
 }

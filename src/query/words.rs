@@ -35,6 +35,10 @@ pub(super) fn repeated(count: u32) -> String {
     )
 }
 
+/// What a model is told whose answer was cut at the output limit.
+pub(super) const GO_ON: &str = "[Your answer was cut off at the output limit. Go on exactly where it ended: no apology, no recap. If \
+                                much is left, do it in smaller pieces.]";
+
 /// What a model is told whose work did not satisfy the stop hooks.
 pub(super) fn blocked(reds: &[(&HookRule, &HookResult)]) -> String {
     let mut text = String::from("The work is not finished: ");

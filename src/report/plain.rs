@@ -128,6 +128,10 @@ fn normal(kind: &RunEventKind, paint: Paint) -> Option<String> {
             gate_finished(gate, *moment, *status, *exit_code, *duration)
         }
         RunEventKind::Continued(Transition::StopHookBlocking) => "goes on: a gate objected".into(),
+        RunEventKind::Continued(Transition::MaxOutputTokensEscalate) => {
+            "the answer was cut: the same again with a larger output limit".into()
+        }
+        RunEventKind::Continued(Transition::MaxOutputTokensRecovery) => "goes on: the answer was cut".into(),
         RunEventKind::InputStarted(index) => format!("follow-up {} taken", index + 1),
         RunEventKind::Note(text) => message(text),
         RunEventKind::Warning(text) => format!("warning: {}", message(text)),

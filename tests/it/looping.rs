@@ -111,7 +111,6 @@ fn model_error_is_never_a_pass_and_never_waits() {
             1,
         ),
         (message([]).refusal("cyber", "not this"), "failed refused model_error", 1),
-        (text("and then").stop("max_tokens"), "failed output_truncated model_error", 1),
     ] {
         let mock = Mock::start(Script::calls([answer]));
         let ran = case(&mock, GATE).run().expect(code);
@@ -200,6 +199,26 @@ fn aborted_tools_when_the_jobs_time_is_up() {
     let transcript = ran.transcript("job");
     let last = transcript.iter().rev().find(|line| line["kind"] == "message").unwrap();
     assert!(last.to_string().contains("interrupted"), "{last}");
+}
+
+#[test]
+fn max_output_tokens_escalate_then_recovery_then_the_error() {
+    let cut = || text("and then").stop("max_tokens");
+    let mock = Mock::start(Script::calls([cut(), cut(), mend(), text("Done.")]));
+    let job = job(&mock, "mend a.txt", GATE).replace("mock-1", "claude-sonnet-5-5");
+    let case = case(&mock, "").job("job", &job).env("ANTHROPIC_API_KEY", "k-0123456789");
+    let ran = case.run().expect(0);
+    assert_eq!(transitions(&ran), ["max_output_tokens_escalate", "max_output_tokens_recovery", "next_turn"]);
+    let caps: Vec<_> = mock.requests().iter().map(|request| request.body["max_tokens"].as_u64().unwrap()).collect();
+    assert_eq!(caps, [8_192, 64_000, 8_192, 8_192]);
+    assert_eq!((ran.result("job")["turns"].as_u64(), ran.result("job")["model_calls"].as_u64()), (Some(3), Some(4)));
+    clean(&mock);
+
+    let mock = Mock::start(Script::calls([cut()]));
+    let ran = self::case(&mock, GATE).run().expect(1);
+    assert_eq!(ran.ending("job"), "failed output_truncated model_error");
+    assert_eq!(mock.requests().len(), 4);
+    clean(&mock);
 }
 
 #[test]

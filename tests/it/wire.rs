@@ -43,6 +43,7 @@ impl Setup {
         let tools =
             ["Read", "Bash"].map(|name| ToolDefinition { name, description: "It runs.", input_schema: schema.clone() });
         let plan = ModelPlan {
+            escalated_output: None,
             provider: Provider::Anthropic {
                 base_url: self.base_url,
                 api_key_env: "THE_KEY".into(),

@@ -32,6 +32,7 @@ fn job(name: &str) -> PlannedJob {
             provider: Provider::Replay { cassette: "none".into() },
             name: "m".into(),
             max_output: Tokens(1),
+            escalated_output: None,
             thinking: None,
             context_window: Tokens(1),
             prices: None,

@@ -226,6 +226,7 @@ mod tests {
 
     fn plan(thinking: Option<Thinking>) -> ModelPlan {
         ModelPlan {
+            escalated_output: None,
             provider: Provider::Replay { cassette: "x".into() },
             name: "claude-x".into(),
             max_output: Tokens(8192),

@@ -119,6 +119,7 @@ fn origin(origin: Origin) -> String {
         Origin::Model => "model".into(),
         Origin::ToolResults => "tool_results".into(),
         Origin::Gate => "gate".into(),
+        Origin::Recovery => "recovery".into(),
         Origin::Interruption => "interruption".into(),
     }
 }
