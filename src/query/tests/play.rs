@@ -176,12 +176,15 @@ proptest! {
     #[test]
     fn whatever_happens_the_rules_hold(script in moves(), gates in 0_usize..3, inputs in 0_usize..3) {
         let gates = vec![("g", OnRed::Block, 2); gates];
-        let params = params(&gates, &vec!["more"; inputs]);
-        let bound = params.max_turns.0 * (1 + params.patience.retries);
+        let params =
+            Params { escalated_output: Some(Tokens(16_000)), ..params(&gates, &vec!["more"; inputs]) };
+        // A call for each turn and one for the escalation, each with its retries.
+        let bound = (params.max_turns.0 + 1) * (1 + params.patience.retries);
         let (query, world) = play(&params, &script)?;
         prop_assert!(world.finished, "no end");
         prop_assert!(query.model_calls() <= bound, "{} calls, {bound} allowed", query.model_calls());
         prop_assert_eq!(query.model_calls(), world.calls);
+        prop_assert!(query.state().output_recovery_count <= 3);
     }
 
     #[test]
