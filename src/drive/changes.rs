@@ -1,6 +1,8 @@
 //! Tells the agent's changes from those that the gates leave behind: a test that writes a lock file is no work.
 
 use crate::worktree::{TreeId, Worktree};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who changed the tree.
@@ -8,6 +10,8 @@ pub(super) struct Changes {
     worktree: Arc<Worktree>,
     /// The tree that the agent was given.
     start: TreeId,
+    /// Ignored files at protected places that were there when the agent began.
+    ignored: BTreeSet<PathBuf>,
     state: Mutex<State>,
 }
 
@@ -18,10 +22,15 @@ struct State {
 }
 
 impl Changes {
-    /// The agent is given this tree.
-    pub(super) fn new(worktree: Arc<Worktree>, start: TreeId) -> Self {
+    /// The agent is given this tree, and these ignored files at protected places.
+    pub(super) fn new(worktree: Arc<Worktree>, start: TreeId, ignored: BTreeSet<PathBuf>) -> Self {
         let state = Mutex::new(State { given: start.clone(), by_agent: false });
-        Self { worktree, start, state }
+        Self { worktree, start, ignored, state }
+    }
+
+    /// Ignored files at protected places that were there when the agent began.
+    pub(super) const fn ignored(&self) -> &BTreeSet<PathBuf> {
+        &self.ignored
     }
 
     /// The tree that the agent was given.

@@ -149,7 +149,11 @@ impl JobRun<'_> {
             Ok(tree) => tree,
             Err(problem) => return Outcome::without_loop(Reason::WorktreeFailed, problem),
         };
-        let changes = gates.watch(Changes::new(Arc::clone(workspace.worktree()), start));
+        let ignored = match judging::ignored_at_protected(self.job, workspace, &start).await {
+            Ok(ignored) => ignored,
+            Err(problem) => return Outcome::without_loop(Reason::WorktreeFailed, problem),
+        };
+        let changes = gates.watch(Changes::new(Arc::clone(workspace.worktree()), start, ignored));
         self.phase(Phase::Query).await;
         let conversation = Conversation { workspace, gates };
         let terminal = match converse(self, &conversation).await {

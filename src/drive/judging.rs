@@ -7,8 +7,12 @@ use super::workspace::Workspace;
 use crate::event::{GateMoment, Phase, RunEventKind};
 use crate::judge::{FinalGate, Work, judge_work};
 use crate::outcome::{AbortReason, Outcome, Reason, Terminal, TerminalReason};
+use crate::plan::PlannedJob;
 use crate::query::describe;
 use crate::tools::Protected;
+use crate::worktree::TreeId;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// Judges the work and says how the job ended.
 pub(super) async fn judge(
@@ -50,6 +54,7 @@ async fn restored(run: &mut JobRun<'_>, workspace: &Workspace, made: &Changes) -
         run.judged = Some(tree);
         return Ok(by_agent);
     }
+    remove_hidden(run, workspace, made, &tree).await?;
     let protect = Protected::new(&run.job.protect)?;
     let (protected, free): (Vec<String>, Vec<String>) = changes.into_iter().partition(|path| protect.covers(path));
     if protected.is_empty() {
@@ -62,6 +67,36 @@ async fn restored(run: &mut JobRun<'_>, workspace: &Workspace, made: &Changes) -
         run.judged = Some(worktree.snapshot().await?);
     }
     Ok(by_agent && !free.is_empty())
+}
+
+/// The files at protected places that git ignores, so that no snapshot holds them.
+pub(super) async fn ignored_at_protected(
+    job: &PlannedJob,
+    workspace: &Workspace,
+    tree: &TreeId,
+) -> Result<BTreeSet<PathBuf>, String> {
+    if job.protect.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let protect = Protected::new(&job.protect)?;
+    workspace.worktree().unseen_files(tree, move |path| protect.covers(path)).await
+}
+
+/// Removes what came to protected places since the agent began and is ignored by git: it would change what the gates see, but not
+/// what is committed. Caches that test programs leave there go too; they make them anew.
+async fn remove_hidden(run: &JobRun<'_>, workspace: &Workspace, made: &Changes, tree: &TreeId) -> Result<(), String> {
+    const NAMED: usize = 5;
+    let now = ignored_at_protected(run.job, workspace, tree).await?;
+    let hidden: BTreeSet<PathBuf> = now.difference(made.ignored()).cloned().collect();
+    if hidden.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = hidden.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    let more = hidden.len().checked_sub(NAMED).filter(|more| *more > 0);
+    let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+    let note = format!("ignored files at protected places were removed: {}{more}", names.join(", "));
+    run.reporter.tell(RunEventKind::Note(note)).await;
+    workspace.worktree().delete_files(hidden).await
 }
 
 /// Runs the gates, unless nobody would read the result: the job was stopped from outside, or a model error left the tree

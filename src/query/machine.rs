@@ -15,7 +15,7 @@ use crate::units::{Elapsed, Turns, Usage, show_duration};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// One query: a conversation with a model that calls tools, driven by events, until one [`Terminal`].
+/// One query: a conversation with a model that calls tools, driven by events, until one [`Terminal`](crate::outcome::Terminal).
 ///
 /// Call order: [`step`](Self::step) with [`Event::Start`] once, then with whatever the performed effects bring; with
 /// [`Event::Tick`] at [`deadline`](Self::deadline) at the latest. `now` never goes back. Each effect is performed in order.

@@ -15,7 +15,7 @@ pub struct State {
     pub turn_count: Turns,
     /// Why the last iteration went on; none in the first.
     pub transition: Option<Transition>,
-    /// How often the model was told to go on where it was cut off; at most [`OUTPUT_RECOVERIES`].
+    /// How often the model was told to go on where it was cut off; at most 3.
     pub output_recovery_count: u32,
     /// The escalated output cap, set after the first cut and cleared by the next answer.
     pub output_tokens_override: Option<Tokens>,

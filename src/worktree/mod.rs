@@ -24,6 +24,7 @@ mod repository;
 mod restore;
 mod site;
 mod snapshot;
+mod unseen;
 
 pub use commit::Commit;
 pub use create::{NewWorktree, Worktree};

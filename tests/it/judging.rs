@@ -72,6 +72,19 @@ fn protected_files_that_were_deleted_added_or_linked_are_put_right() {
 }
 
 #[test]
+fn a_file_hidden_from_git_at_a_protected_place_does_not_help() {
+    let shell =
+        "echo 'tests/skip' >> \"$(git rev-parse --git-common-dir)/info/exclude\"; touch tests/skip; echo b > b.txt";
+    let mock = Mock::start(Script::calls([tool("Bash", json!({"command": shell})), text("Done.")]));
+    let gate = "\n[[stop_hooks]]\nname = \"g\"\nrun = \"test -e tests/skip || grep -q two a.txt\"\n";
+    let case = Case::new(&[("a.txt", "one\n"), ("tests/t", "t\n")])
+        .job("job", &job(&mock, "x", &format!("protect = [\"tests/**\"]{gate}")));
+    let ran = case.run().expect(1);
+    assert_eq!(ran.ending("job"), "failed gate_failed completed");
+    assert!(ran.stderr.contains("tests/skip"), "{}", ran.stderr);
+}
+
+#[test]
 fn each_gate_judges_the_tree_that_is_committed() {
     let mock = Mock::start(Script::calls([mend(), tool("Glob", json!({"pattern": "*"}))]));
     let gates = "\n[[stop_hooks]]\nname = \"format\"\nrun = \"echo nice >> a.txt; echo new > new.txt\"\n\
