@@ -1,10 +1,10 @@
 //! The state of the files as a tree object, taken without touching the agent's index.
 
 use super::Worktree;
-use super::git::{ALL_FILES, Git, GitError, QUICK};
+use super::git::{ALL_FILES, Git, GitError};
 use super::remove::is_there;
 use super::repository::in_background;
-use git2::{Delta, Oid, Repository, Tree};
+use git2::{Delta, Index, Oid, Repository, Tree};
 use std::collections::BTreeSet;
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
@@ -72,11 +72,13 @@ impl Worktree {
         let git = self.held_git().await?.with("GIT_INDEX_FILE", index.path());
         let cancel = CancellationToken::new();
         git.run(&self.path, ADD, ALL_FILES, &cancel).await.map(drop).or_else(only_empty_repositories)?;
-        let said = git.run(&self.path, &["write-tree"], QUICK, &cancel).await?;
-        // Warnings may stand around it.
-        let is_id = |line: &&str| matches!(line.len(), 40 | 64) && line.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let id = said.lines().find(is_id).ok_or_else(|| format!("`git write-tree` gave no id: {}", said.trim()))?;
-        Ok(TreeId(id.to_owned()))
+        let (common_dir, index) = (self.common_dir.clone(), index.path().to_owned());
+        in_background(move || {
+            let repo = Self::open(&common_dir)?;
+            let tree = Index::open(&index).and_then(|mut index| index.write_tree_to(&repo));
+            tree.map(|id| TreeId(id.to_string())).map_err(|error| format!("cannot write a tree: {}", error.message()))
+        })
+        .await
     }
 
     /// The paths that differ between two snapshots, sorted, relative to the root; a renamed file counts as two.
