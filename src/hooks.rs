@@ -193,6 +193,7 @@ mod tests {
                 on_fail: OnFail::Block,
                 before: Before::Any,
                 retries,
+                place: 0,
             };
             run_gate(&gate, self.folder.path(), &self.env, &self.log(), &self.cancel).await
         }

@@ -13,8 +13,16 @@ pub enum TerminalReason {
     Completed,
     /// The turn limit was reached.
     MaxTurns,
-    /// A gate blocked too often, could not be run, or forbade going on.
+    /// The context is at the hard limit, and no automatic compaction can help.
+    BlockingLimit,
+    /// Every recovery from a prompt that is too long failed.
+    PromptTooLong,
+    /// An image was refused, also after all images were taken out.
+    ImageError,
+    /// A gate blocked too often or could not be run, or a stop hook forbade going on.
     StopHookPrevented,
+    /// A tool hook stopped the query.
+    HookStopped,
     /// An API or model error without recovery.
     ModelError,
     /// Aborted while the model streamed, or between turns.
@@ -25,13 +33,17 @@ pub enum TerminalReason {
 
 impl TerminalReason {
     /// All of them, for generated documents and tests.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::Completed,
         Self::MaxTurns,
-        Self::StopHookPrevented,
+        Self::BlockingLimit,
+        Self::PromptTooLong,
+        Self::ImageError,
         Self::ModelError,
         Self::AbortedStreaming,
         Self::AbortedTools,
+        Self::StopHookPrevented,
+        Self::HookStopped,
     ];
 
     /// The stable code.
@@ -40,7 +52,11 @@ impl TerminalReason {
         match self {
             Self::Completed => "completed",
             Self::MaxTurns => "max_turns",
+            Self::BlockingLimit => "blocking_limit",
+            Self::PromptTooLong => "prompt_too_long",
+            Self::ImageError => "image_error",
             Self::StopHookPrevented => "stop_hook_prevented",
+            Self::HookStopped => "hook_stopped",
             Self::ModelError => "model_error",
             Self::AbortedStreaming => "aborted_streaming",
             Self::AbortedTools => "aborted_tools",
@@ -53,21 +69,41 @@ impl TerminalReason {
 pub enum Transition {
     /// Tools ran, or a queued input was taken: the model is asked again.
     NextTurn,
-    /// A gate objected: its output goes to the model.
-    StopHookBlocking,
+    /// The prompt was too long: old parts of the conversation that were set aside for it are shown as digests now.
+    CollapseDrainRetry,
+    /// The prompt was too long, or an image was refused: the conversation was summarised, or its images taken out.
+    ReactiveCompactRetry,
     /// The answer was cut at the default output limit: the same request again with a larger one.
     MaxOutputTokensEscalate,
     /// The answer was cut at the output limit: the model goes on where it was cut off.
     MaxOutputTokensRecovery,
+    /// A gate or a stop hook objected: what it said goes to the model.
+    StopHookBlocking,
+    /// The model stopped early, and the job says to keep working while there is budget.
+    TokenBudgetContinuation,
 }
 
 impl Transition {
+    /// All of them, for generated documents and tests.
+    pub const ALL: [Self; 7] = [
+        Self::NextTurn,
+        Self::CollapseDrainRetry,
+        Self::ReactiveCompactRetry,
+        Self::MaxOutputTokensEscalate,
+        Self::MaxOutputTokensRecovery,
+        Self::StopHookBlocking,
+        Self::TokenBudgetContinuation,
+    ];
+
     /// The stable code.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
             Self::NextTurn => "next_turn",
+            Self::CollapseDrainRetry => "collapse_drain_retry",
+            Self::ReactiveCompactRetry => "reactive_compact_retry",
             Self::StopHookBlocking => "stop_hook_blocking",
+            Self::TokenBudgetContinuation => "token_budget_continuation",
             Self::MaxOutputTokensEscalate => "max_output_tokens_escalate",
             Self::MaxOutputTokensRecovery => "max_output_tokens_recovery",
         }
@@ -87,6 +123,8 @@ pub enum AbortReason {
     FailFast,
     /// The model made the same call with the same result too often in a row.
     LoopDetected,
+    /// A newer input replaces the turn.
+    Input,
 }
 
 impl AbortReason {
@@ -99,6 +137,7 @@ impl AbortReason {
             Self::CostLimit => "cost_limit",
             Self::FailFast => "fail_fast",
             Self::LoopDetected => "loop_detected",
+            Self::Input => "input",
         }
     }
 }
@@ -118,6 +157,8 @@ pub enum ModelErrorKind {
     ContextExhausted,
     /// The answer was cut at the output limit.
     OutputTruncated,
+    /// An image was refused: too large, too many, or not readable.
+    Media,
     /// The model declined for reasons of policy.
     Refused,
     /// The answer made no sense as a message.
@@ -143,6 +184,7 @@ impl ModelErrorKind {
             Self::InvalidRequest => Reason::InvalidRequest,
             Self::ContextExhausted => Reason::ContextExhausted,
             Self::OutputTruncated => Reason::OutputTruncated,
+            Self::Media => Reason::Media,
             Self::Refused => Reason::Refused,
             Self::MalformedOutput => Reason::MalformedOutput,
             Self::RateLimited => Reason::RateLimited,
@@ -162,10 +204,10 @@ pub struct Terminal {
     pub message: String,
     /// Set for the two aborted reasons.
     pub abort: Option<AbortReason>,
-    /// Set for `model_error`.
+    /// Set for `model_error`, `prompt_too_long` and `image_error`.
     pub error: Option<ModelError>,
-    /// Set for `stop_hook_prevented`: the gate that decided.
-    pub gate: Option<GateEvidence>,
+    /// Set for `stop_hook_prevented` and `hook_stopped`: the gate or hook that decided.
+    pub hook: Option<HookEvidence>,
     /// The token budget ended the query (reason `completed`).
     pub budget_exhausted: bool,
 }
@@ -183,15 +225,28 @@ pub struct ModelError {
     pub status: Option<u16>,
 }
 
-/// The gate that ended a query.
+/// The gate or hook that ended a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GateEvidence {
-    /// The gate's name.
+pub struct HookEvidence {
+    /// What it is.
+    pub kind: HookKind,
+    /// Its name.
     pub name: String,
-    /// The end of its output.
+    /// The end of its output, or its own words.
     pub tail: String,
-    /// The gate could not be run at all, so that its red means nothing.
+    /// It could not be run at all, so that its end means nothing.
     pub broken: bool,
+}
+
+/// What may end a query besides the model and the limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookKind {
+    /// A gate: its exit code judges the work.
+    Gate,
+    /// A stop hook that is no gate.
+    Stop,
+    /// A hook around tool calls.
+    Tool,
 }
 
 /// What was found about a job: the first thing that a person reads.
@@ -311,10 +366,14 @@ reasons! {
     OutputTruncated = "output_truncated", Failed, Some(Fault::Limit);
     /// The model's answer made no sense as a message.
     MalformedOutput = "malformed_output", Failed, Some(Fault::Model);
+    /// An image was refused, also after all images were taken out of the conversation.
+    Media = "media", Failed, Some(Fault::Model);
     /// The model declined for reasons of policy.
     Refused = "refused", Failed, Some(Fault::Model);
-    /// A gate blocked more often than `max_blocks`, or its `on_fail = "stop"` ended the loop.
+    /// A gate blocked more often than `max_blocks`, its `on_fail = "stop"` ended the loop, or a stop hook forbade going on.
     StopHookPrevented = "stop_hook_prevented", Failed, Some(Fault::Gate);
+    /// A tool hook stopped the loop.
+    HookStopped = "hook_stopped", Failed, Some(Fault::Gate);
     /// A `before = "fail"` gate was green on the untouched base: there is nothing to fix.
     GateNotRed = "gate_not_red", Failed, Some(Fault::Gate);
     /// The provider refused the key.
@@ -339,6 +398,8 @@ reasons! {
     WorktreeFailed = "worktree_failed", Error, Some(Fault::Infra);
     /// A gate could not be run: its program is missing, it was killed, or it timed out.
     GateError = "gate_error", Error, Some(Fault::Gate);
+    /// A hook could not be run: its program is missing, or it was killed.
+    HookError = "hook_error", Error, Some(Fault::Gate);
     /// A fault of the runner itself, such as a panic; this job alone is affected.
     Internal = "internal", Error, Some(Fault::Infra);
     /// Not started, since another job failed and the run was told to stop then.

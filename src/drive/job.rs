@@ -256,7 +256,11 @@ impl JobRun<'_> {
                 Outcome::without_loop(Reason::FailFast, "stopped because another job failed")
             }
             Some(
-                AbortReason::Interrupt | AbortReason::Timeout | AbortReason::CostLimit | AbortReason::LoopDetected,
+                AbortReason::Interrupt
+                | AbortReason::Timeout
+                | AbortReason::CostLimit
+                | AbortReason::LoopDetected
+                | AbortReason::Input,
             )
             | None => Outcome::without_loop(Reason::Interrupted, "interrupted by a signal"),
         }

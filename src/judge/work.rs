@@ -1,7 +1,7 @@
 //! After the loop: the terminal, the gates on the final tree and the changes make one outcome.
 
 use crate::event::GateStatus;
-use crate::outcome::{AbortReason, Outcome, Reason, Terminal, TerminalReason};
+use crate::outcome::{AbortReason, HookKind, Outcome, Reason, Terminal, TerminalReason};
 
 /// What was found about the work.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ fn decide(work: &Work) -> (Reason, String, String) {
     let terminal = &work.terminal;
     let as_it_ended = |reason: Reason| (reason, terminal.message.clone(), String::new());
     match (terminal.reason, terminal.abort, &terminal.error) {
-        (_, Some(AbortReason::Interrupt), _) => as_it_ended(Reason::Interrupted),
+        (_, Some(AbortReason::Interrupt | AbortReason::Input), _) => as_it_ended(Reason::Interrupted),
         (_, Some(AbortReason::FailFast), _) => as_it_ended(Reason::FailFast),
         (_, Some(AbortReason::LoopDetected), _) => as_it_ended(Reason::LoopDetected),
         (_, Some(AbortReason::Timeout), _) => at_limit(work, Reason::Timeout),
@@ -54,7 +54,13 @@ fn decide(work: &Work) -> (Reason, String, String) {
         (TerminalReason::MaxTurns, None, _) => at_limit(work, Reason::MaxTurns),
         (TerminalReason::Completed, None, _) if terminal.budget_exhausted => at_limit(work, Reason::TokenBudget),
         (TerminalReason::Completed, None, _) => by_gates(work),
-        (TerminalReason::StopHookPrevented, None, _) => prevented(work),
+        (TerminalReason::StopHookPrevented, None, _) => prevented(work, Reason::StopHookPrevented),
+        (TerminalReason::HookStopped, None, _) => prevented(work, Reason::HookStopped),
+        // Work that was done before the window was full is judged like work before any other limit.
+        (TerminalReason::BlockingLimit | TerminalReason::PromptTooLong, None, _) => {
+            at_limit(work, Reason::ContextExhausted)
+        }
+        (TerminalReason::ImageError, None, _) => as_it_ended(Reason::Media),
         (TerminalReason::ModelError, None, Some(error)) => {
             let id = error.request_id.as_ref().map(|id| format!("request id: {id}")).unwrap_or_default();
             (error.kind.reason(), error.message.clone(), id)
@@ -110,20 +116,24 @@ fn at_limit(work: &Work, limit: Reason) -> (Reason, String, String) {
     (limit, work.terminal.message.clone(), detail)
 }
 
-/// A gate ended the loop.
-fn prevented(work: &Work) -> (Reason, String, String) {
-    let broken = work.terminal.gate.as_ref().filter(|gate| gate.broken);
-    if let Some(gate) = broken {
-        return (Reason::GateError, work.terminal.message.clone(), gate.tail.clone());
+/// A gate or a hook ended the loop.
+fn prevented(work: &Work, reason: Reason) -> (Reason, String, String) {
+    let broken = work.terminal.hook.as_ref().filter(|hook| hook.broken);
+    if let Some(hook) = broken {
+        let reason = match hook.kind {
+            HookKind::Gate => Reason::GateError,
+            HookKind::Stop | HookKind::Tool => Reason::HookError,
+        };
+        return (reason, work.terminal.message.clone(), hook.tail.clone());
     }
     if let Some(gate) = first(work, GateStatus::Error) {
         return (Reason::GateError, format!("gate `{}` {} on the final tree", gate.name, gate.how), gate.tail.clone());
     }
     if is_proven(work) {
-        return at_limit(work, Reason::StopHookPrevented);
+        return at_limit(work, reason);
     }
-    let tail = work.terminal.gate.as_ref().map(|gate| gate.tail.clone()).unwrap_or_default();
-    (Reason::StopHookPrevented, work.terminal.message.clone(), tail)
+    let tail = work.terminal.hook.as_ref().map(|gate| gate.tail.clone()).unwrap_or_default();
+    (reason, work.terminal.message.clone(), tail)
 }
 
 fn is_proven(work: &Work) -> bool {
@@ -139,7 +149,7 @@ fn first(work: &Work, status: GateStatus) -> Option<&FinalGate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{GateEvidence, ModelError, ModelErrorKind};
+    use crate::outcome::{HookEvidence, HookKind, ModelError, ModelErrorKind};
 
     fn terminal(reason: TerminalReason) -> Terminal {
         Terminal {
@@ -147,7 +157,7 @@ mod tests {
             message: "so it ended".into(),
             abort: None,
             error: None,
-            gate: None,
+            hook: None,
             budget_exhausted: false,
         }
     }
@@ -226,7 +236,7 @@ mod tests {
     #[test]
     fn a_gate_that_prevented_the_end_is_the_reason() {
         let end = |broken| Terminal {
-            gate: Some(GateEvidence { name: "tests".into(), tail: "tail".into(), broken }),
+            hook: Some(HookEvidence { kind: HookKind::Gate, name: "tests".into(), tail: "tail".into(), broken }),
             ..terminal(TerminalReason::StopHookPrevented)
         };
         assert_eq!(judge_work(&work(end(false), &[gate(GateStatus::Fail)])).reason, Reason::StopHookPrevented);

@@ -151,7 +151,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::{Block, CallId, Origin, ToolInput, ToolUse};
+    use crate::query::{Block, Origin, ToolInput, ToolUse};
     use crate::units::{Tokens, Usage};
     use std::path::Path;
     use tokio::sync::mpsc;
@@ -166,7 +166,7 @@ mod tests {
         let message = Message { id: 1, role: Role::User, origin: Origin::Prompt, blocks };
         let history = History::default().with(Arc::new(message));
         let (sender, _screen) = mpsc::channel(100);
-        replay.call(&ModelCall { id: CallId(1), history, max_output: Tokens(100) }, &sender)
+        replay.call(&ModelCall { max_output: Tokens(100), ..ModelCall::first(history) }, &sender)
     }
 
     fn text(text: &str) -> Vec<Block> {

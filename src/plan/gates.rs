@@ -44,6 +44,7 @@ pub(super) fn gates(scope: &mut Scope<'_>, job: &JobSpec, defaults: &StopHookSpe
             on_fail: hook.on_fail.as_ref().or(defaults.on_fail.as_ref())?.value,
             before: hook.before.as_ref().or(defaults.before.as_ref())?.value,
             retries: hook.retries.as_ref().or(defaults.retries.as_ref())?.value,
+            place: at,
         });
     }
     whole.then_some(gates)

@@ -1,6 +1,7 @@
 //! What will run: complete, checked, with nothing left to parse or to look up.
 
 use super::endpoint::is_loopback;
+use super::matcher::ToolMatcher;
 use crate::event::JobInfo;
 use crate::spec::{Before, Keep, OnFail, Thinking};
 use crate::units::{JobId, Prices, Tokens, Turns, Usd};
@@ -43,6 +44,10 @@ pub struct PlannedJob {
     pub worktree: WorktreePlan,
     /// The judges.
     pub gates: Vec<GatePlan>,
+    /// Stop hooks that judge nothing.
+    pub hooks: Vec<HookPlan>,
+    /// Hooks around tool calls, in the order of the job file.
+    pub tool_hooks: Vec<ToolHookPlan>,
 }
 
 impl PlannedJob {
@@ -72,6 +77,12 @@ pub struct Limits {
     pub max_cost: Option<Usd>,
     /// Wall clock of the whole job, setup and gates included.
     pub timeout: Duration,
+    /// The token budget is also a target: a model that stops early is asked to go on.
+    pub keep_working: bool,
+    /// What the model is told about its budget, where the API has a place for it; at least 20,000.
+    pub task_budget: Option<Tokens>,
+    /// The same tool call with the same result so often in a row ends the job; default 12.
+    pub loop_limit: u32,
 }
 
 /// Where a job's files come from.
@@ -101,6 +112,12 @@ pub struct ModelPlan {
     pub context_window: Tokens,
     /// Prices; `None` when they are not known.
     pub prices: Option<Prices>,
+    /// Its thinking is bound to the exact conversation before it, which therefore must not be rewritten.
+    pub binds_thinking: bool,
+    /// The model that takes over when this one stays overloaded.
+    pub fallback: Option<Box<ModelPlan>>,
+    /// The model for summaries of tool calls.
+    pub small: Option<Box<ModelPlan>>,
 }
 
 /// How a model is reached.
@@ -197,4 +214,45 @@ pub struct GatePlan {
     pub before: Before,
     /// How often a red gate is run again before its red counts: 0 to 5.
     pub retries: u32,
+    /// Its position among the stop hooks of the job file, from 0.
+    pub place: usize,
+}
+
+/// A stop hook that judges nothing: it may object while the loop runs (Claude Code's `Stop` hooks).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookPlan {
+    /// Unique among gates and hooks of the job.
+    pub name: String,
+    /// What is run, in the root of the worktree.
+    pub run: CommandLine,
+    /// Past it the hook is stopped and has no say.
+    pub timeout: Duration,
+    /// How often in a row it may send the model back to work; at least 1, and 1 by default.
+    pub max_blocks: u32,
+    /// What an objection does.
+    pub on_fail: OnFail,
+    /// Its position among the stop hooks of the job file, from 0.
+    pub place: usize,
+}
+
+/// A hook around tool calls (Claude Code's `PreToolUse` and `PostToolUse`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolHookPlan {
+    /// When it runs.
+    pub event: ToolHookEvent,
+    /// Which tools it is for.
+    pub matches: ToolMatcher,
+    /// What is run, in the root of the worktree.
+    pub run: CommandLine,
+    /// Past it the hook is stopped.
+    pub timeout: Duration,
+}
+
+/// When a tool hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolHookEvent {
+    /// Before the call, which it may deny or change.
+    Pre,
+    /// After the call, whose result it may comment on.
+    Post,
 }

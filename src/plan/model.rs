@@ -46,6 +46,9 @@ pub(super) fn model(scope: &mut Scope<'_>, job: &JobSpec) -> Option<(ModelPlan, 
         thinking: thinking.ok()?,
         context_window,
         prices,
+        binds_thinking: false,
+        fallback: None,
+        small: None,
     };
     Some((plan, max_cost.ok()?))
 }

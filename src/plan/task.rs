@@ -60,6 +60,9 @@ fn planned(
             token_budget: spec.token_budget.as_ref()?.value,
             max_cost,
             timeout: spec.timeout.as_ref()?.value,
+            keep_working: false,
+            task_budget: None,
+            loop_limit: 12,
         },
         tags: tags?,
         protect: protect?,
@@ -70,6 +73,8 @@ fn planned(
         source: source?,
         worktree: worktree?,
         gates: gates?,
+        hooks: Vec::new(),
+        tool_hooks: Vec::new(),
     })
 }
 

@@ -38,6 +38,91 @@ pub struct ModelCall {
     pub history: History,
     /// The output cap of this call.
     pub max_output: Tokens,
+    /// Who asks.
+    pub source: Source,
+    /// Which model is asked.
+    pub model: ModelSlot,
+    /// What the model is told about the budget of the whole task, where the provider takes that.
+    pub task_budget: Option<TaskBudget>,
+    /// What the provider is asked to clear by itself; `None`: nothing.
+    pub clearing: Option<Clearing>,
+    /// The conversation's thinking was taken out, so that a model that insists on it must be asked without thinking.
+    pub thinking_stripped: bool,
+}
+
+impl ModelCall {
+    /// The plain first call of a conversation.
+    #[must_use]
+    pub const fn first(history: History) -> Self {
+        Self {
+            id: CallId(1),
+            history,
+            max_output: Tokens(8_192),
+            source: Source::Job,
+            model: ModelSlot::Main,
+            task_budget: None,
+            clearing: None,
+            thinking_stripped: false,
+        }
+    }
+}
+
+/// Who asks the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The job itself.
+    Job,
+    /// A sub-agent.
+    Subagent,
+    /// A compaction.
+    Compact,
+    /// A summary of tool calls.
+    Summary,
+}
+
+impl Source {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Job => "job",
+            Self::Subagent => "subagent",
+            Self::Compact => "compact",
+            Self::Summary => "summary",
+        }
+    }
+}
+
+/// Which of a job's models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ModelSlot {
+    /// The job's model.
+    #[default]
+    Main,
+    /// The one that takes over when it stays overloaded.
+    Fallback,
+    /// The one for summaries.
+    Small,
+}
+
+/// A budget that the provider shows to the model; advice, no cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskBudget {
+    /// The whole budget, the same in every call.
+    pub total: Tokens,
+    /// What was left when the conversation that is sent began: what came before a compaction is used up.
+    pub remaining: Tokens,
+}
+
+/// Tool results that the provider clears from its own copy of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clearing {
+    /// From this size of the prompt on.
+    pub trigger: Tokens,
+    /// The results of so many calls stay, the newest.
+    pub keep: u32,
+    /// Only if it frees as much as this.
+    pub at_least: Tokens,
 }
 
 /// What a watcher is told.

@@ -66,6 +66,7 @@ impl Query {
             AbortReason::Timeout => "the job's time ran out".to_owned(),
             AbortReason::FailFast => "stopped because another job failed".to_owned(),
             AbortReason::LoopDetected => "the model went round in circles".to_owned(),
+            AbortReason::Input => "a newer input replaced the turn".to_owned(),
             AbortReason::CostLimit => {
                 let (spent, cap) = (self.ledger.spent(), self.ledger.caps().cost.unwrap_or_default());
                 let message = format!("the spending cap is reached: {spent} of {cap}, and the next call could pass it");
@@ -98,15 +99,23 @@ impl Query {
         evidence: impl FnOnce(&mut Terminal),
         out: &mut Vec<Effect>,
     ) {
-        let mut terminal = Terminal { reason, message, abort: None, error: None, gate: None, budget_exhausted: false };
+        let mut terminal = Terminal { reason, message, abort: None, error: None, hook: None, budget_exhausted: false };
         evidence(&mut terminal);
         // An end of the loop's own accord deals with every input that was taken; an error or an abort with none.
         match reason {
-            TerminalReason::Completed | TerminalReason::MaxTurns | TerminalReason::StopHookPrevented => {
+            TerminalReason::Completed
+            | TerminalReason::MaxTurns
+            | TerminalReason::StopHookPrevented
+            | TerminalReason::HookStopped => {
                 let taken = 0..self.state.inputs_taken;
                 out.extend(taken.map(|index| Effect::Emit(Notice::InputCompleted(index))));
             }
-            TerminalReason::ModelError | TerminalReason::AbortedStreaming | TerminalReason::AbortedTools => {}
+            TerminalReason::BlockingLimit
+            | TerminalReason::PromptTooLong
+            | TerminalReason::ImageError
+            | TerminalReason::ModelError
+            | TerminalReason::AbortedStreaming
+            | TerminalReason::AbortedTools => {}
         }
         self.phase = Phase::Finished;
         out.push(Effect::Finish(terminal));

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::transcript::{Block, ToolResult};
 use crate::outcome::AbortReason;
-use crate::units::Usage;
+use crate::units::{Tokens, Usage};
 use std::time::Duration;
 
 /// Numbers the model calls of a query, retries included, from 1.
@@ -62,8 +62,19 @@ pub struct Reply {
     pub stop: Stop,
     /// What the call used.
     pub usage: Usage,
+    /// What the provider cleared from its copy of the conversation.
+    pub cleared: Option<Cleared>,
     /// The provider's id of the request.
     pub request_id: Option<String>,
+}
+
+/// What a provider says that it cleared by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleared {
+    /// How many tool results.
+    pub tool_results: u64,
+    /// How many tokens they were.
+    pub tokens: Tokens,
 }
 
 /// The provider's stop reason, folded.
@@ -73,6 +84,8 @@ pub enum Stop {
     Ordinary(String),
     /// The output limit cut the answer.
     MaxTokens,
+    /// The provider paused the turn: the answer goes back as it is, and the model goes on.
+    Pause,
     /// The window was full.
     ContextWindow,
     /// The model declined; the text says why, where it is known.

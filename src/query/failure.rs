@@ -11,6 +11,12 @@ pub enum Remedy {
         /// The provider's own wish (`retry-after`), never undercut.
         after: Option<Duration>,
     },
+    /// The prompt is too long: send less of the conversation.
+    Shrink,
+    /// An image is refused: send the conversation without images.
+    StripMedia,
+    /// The provider does not take its own thinking back, since the conversation before it has changed: send it without.
+    StripThinking,
     /// Nothing that a retry could change.
     GiveUp,
 }

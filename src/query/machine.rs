@@ -10,7 +10,7 @@ use super::repetition::{Repetition, Verdict};
 use super::state::{Measured, OUTPUT_RECOVERIES, State};
 use super::transcript::{Block, History, Message, Origin, Role, ToolInput, ToolResult, ToolUse, ToolUseId};
 use super::words;
-use crate::outcome::{AbortReason, GateEvidence, ModelErrorKind, TerminalReason, Transition};
+use crate::outcome::{AbortReason, HookEvidence, HookKind, ModelErrorKind, TerminalReason, Transition};
 use crate::units::{Elapsed, Turns, Usage, show_duration};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -154,12 +154,21 @@ impl Query {
         let call = CallId(self.last_call);
         out.push(Effect::Emit(Notice::ModelCalled { call, turn: self.state.turn_count, estimate: prompt }));
         let history = self.state.messages.clone();
-        out.push(Effect::CallModel(ModelCall { id: call, history, max_output: reserved.output }));
+        out.push(Effect::CallModel(ModelCall {
+            id: call,
+            history,
+            max_output: reserved.output,
+            source: super::effect::Source::Job,
+            model: super::effect::ModelSlot::Main,
+            task_budget: None,
+            clearing: None,
+            thinking_stripped: false,
+        }));
         self.phase = Phase::Calling { call, retry, reserved, told: None };
     }
 
     fn take_reply(&mut self, now: Elapsed, call: CallId, reserved: Reservation, reply: Reply, out: &mut Vec<Effect>) {
-        let Reply { blocks, stop, usage, request_id } = reply;
+        let Reply { blocks, stop, usage, cleared: _, request_id } = reply;
         let cost = self.settle(call, Some(reserved), &usage, out);
         let error = |kind, message: String, request_id| {
             Some(Failure { remedy: Remedy::GiveUp, kind, message, request_id, status: None })
@@ -181,7 +190,7 @@ impl Query {
                 let message = format!("the answer was cut at the output limit of {} tokens", reserved.output.0);
                 error(ModelErrorKind::OutputTruncated, message, request_id.clone())
             }
-            Stop::MaxTokens | Stop::Ordinary(_) => self.repeated_id(&blocks).and_then(|id| {
+            Stop::MaxTokens | Stop::Pause | Stop::Ordinary(_) => self.repeated_id(&blocks).and_then(|id| {
                 let message = format!("the answer uses the id of an earlier call again: {id}");
                 error(ModelErrorKind::MalformedOutput, message, request_id.clone())
             }),
@@ -347,8 +356,8 @@ impl Query {
         };
         if let Some(message) = ends {
             let broken = matches!(result.status, HookStatus::Broken(_));
-            let gate = GateEvidence { name: rule.name.clone(), tail: result.tail, broken };
-            return self.finish(TerminalReason::StopHookPrevented, message, |end| end.gate = Some(gate), out);
+            let gate = HookEvidence { kind: HookKind::Gate, name: rule.name.clone(), tail: result.tail, broken };
+            return self.finish(TerminalReason::StopHookPrevented, message, |end| end.hook = Some(gate), out);
         }
         if !passed {
             reds.push((index, result));

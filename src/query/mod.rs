@@ -25,13 +25,13 @@ mod words;
 mod tests;
 
 pub use budget::{Caps, Ledger, MIN_OUTPUT, estimate};
-pub use effect::{Effect, ModelCall, Notice};
-pub use event::{CallId, Event, HookResult, HookStatus, Reply, Stop};
+pub use effect::{Clearing, Effect, ModelCall, ModelSlot, Notice, Source, TaskBudget};
+pub use event::{CallId, Cleared, Event, HookResult, HookStatus, Reply, Stop};
 pub use failure::{Failure, Remedy};
 pub use machine::Query;
 pub use params::{Concurrency, HookRule, OnRed, Params};
 pub use retry::Patience;
 pub use state::{Measured, State};
 pub use tool::ToolDefinition;
-pub use transcript::{Block, History, Message, Origin, Role, ToolInput, ToolResult, ToolUse, ToolUseId};
+pub use transcript::{Block, History, Media, Message, Origin, Role, ToolInput, ToolResult, ToolUse, ToolUseId};
 pub use words::describe;

@@ -69,7 +69,8 @@ fn parse(text: &str, call: CallId) -> Event {
         Block::ToolUse(ToolUse { id: id.into(), name: name.into(), input: ToolInput::Object(Map::new()) })
     };
     let usage = Usage { input: Tokens(1_000), output: Tokens(100), ..Usage::default() };
-    let reply = |blocks, stop| Event::Reply { call, reply: Reply { blocks, stop, usage, request_id: None } };
+    let reply =
+        |blocks, stop| Event::Reply { call, reply: Reply { blocks, stop, usage, cleared: None, request_id: None } };
     let ordinary = || Stop::Ordinary("end_turn".into());
     let fail = |remedy, kind| {
         let failure =

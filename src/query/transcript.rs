@@ -105,6 +105,8 @@ pub struct ToolResult {
     pub content: String,
     /// Whether the call failed.
     pub is_error: bool,
+    /// Images that belong to it, after the text; mostly none.
+    pub media: Vec<Media>,
 }
 
 impl ToolResult {
@@ -115,8 +117,17 @@ impl ToolResult {
     pub fn new(id: ToolUseId, content: impl Into<String>, is_error: bool) -> Self {
         let content = content.into();
         let content = if content.trim().is_empty() { Self::EMPTY.to_owned() } else { content };
-        Self { id, content, is_error }
+        Self { id, content, is_error, media: Vec::new() }
     }
+}
+
+/// An image, as providers take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Media {
+    /// `image/png` and its like.
+    pub media_type: &'static str,
+    /// The bytes in base64.
+    pub data: Arc<str>,
 }
 
 impl Message {

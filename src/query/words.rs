@@ -22,6 +22,7 @@ pub(super) fn interruption(reason: AbortReason) -> String {
         AbortReason::Timeout => "the job's time is up",
         AbortReason::CostLimit => "the job's spending cap is reached",
         AbortReason::FailFast => "another job of the run failed",
+        AbortReason::Input => "a newer input came",
         AbortReason::LoopDetected => "the same call came again and again with the same result",
     };
     format!("[The work was interrupted here: {why}.]")

@@ -127,7 +127,14 @@ fn normal(kind: &RunEventKind, paint: Paint) -> Option<String> {
         RunEventKind::GateFinished { gate, moment, status, exit_code, duration } => {
             gate_finished(gate, *moment, *status, *exit_code, *duration)
         }
-        RunEventKind::Continued(Transition::StopHookBlocking) => "goes on: a gate objected".into(),
+        RunEventKind::Continued(Transition::StopHookBlocking) => "goes on: a gate or hook objected".into(),
+        RunEventKind::Continued(Transition::CollapseDrainRetry) => {
+            "the prompt was too long: the same again with old turns as digests".into()
+        }
+        RunEventKind::Continued(Transition::ReactiveCompactRetry) => {
+            "the prompt was refused: the same again with a smaller conversation".into()
+        }
+        RunEventKind::Continued(Transition::TokenBudgetContinuation) => "goes on: there is budget left".into(),
         RunEventKind::Continued(Transition::MaxOutputTokensEscalate) => {
             "the answer was cut: the same again with a larger output limit".into()
         }
@@ -303,7 +310,7 @@ mod tests {
          2.0s a: gate tests red on the base (exit code 101, 2.1s)
          2.2s a: retry in 2.0s: overloaded: Overloaded ::error::x
          9.5s a: gate tests red (exit code 101, 2.1s)
-         9.5s a: goes on: a gate objected
+         9.5s a: goes on: a gate or hook objected
         12.0s a: gate tests green on the final tree (2.1s)
         12.3s a: passed completed (7 turns, 1.5k tokens, $0.0123, 12.3s)
         13.0s b: failed max_turns: 2 of 2 turns (7 turns, 1.5k tokens, no price, 12.3s)
@@ -325,7 +332,7 @@ mod tests {
          6.1s a: Bash cargo test
          9.0s a: Bash failed (3.0s)
          9.5s a: gate tests red (exit code 101, 2.1s)
-         9.5s a: goes on: a gate objected
+         9.5s a: goes on: a gate or hook objected
         12.0s a: gate tests green on the final tree (2.1s)
         12.3s a: passed completed (7 turns, 1.5k tokens, $0.0123, 12.3s)
         13.0s b: failed max_turns: 2 of 2 turns (7 turns, 1.5k tokens, no price, 12.3s)

@@ -40,7 +40,7 @@ pub(crate) fn report(name: &str, reason: Reason) -> JobReport {
         message: "the model finished".into(),
         abort: None,
         error: None,
-        gate: None,
+        hook: None,
         budget_exhausted: false,
     };
     let red = reason == Reason::GateFailed;

@@ -5,7 +5,7 @@ use runner::model::{CallError, Client, Http, Key, Progress, Session, Timeouts};
 use runner::outcome::ModelErrorKind as Kind;
 use runner::plan::{ModelPlan, Provider, Thinking};
 use runner::query::{
-    Block, CallId, Failure, History, Message, ModelCall, Origin, Remedy, Reply, Role, Stop, ToolDefinition, ToolInput,
+    Block, Failure, History, Message, ModelCall, Origin, Remedy, Reply, Role, Stop, ToolDefinition, ToolInput,
     ToolResult,
 };
 use runner::units::{Tokens, Usage};
@@ -43,6 +43,9 @@ impl Setup {
         let tools =
             ["Read", "Bash"].map(|name| ToolDefinition { name, description: "It runs.", input_schema: schema.clone() });
         let plan = ModelPlan {
+            binds_thinking: false,
+            fallback: None,
+            small: None,
             escalated_output: None,
             provider: Provider::Anthropic {
                 base_url: self.base_url,
@@ -88,7 +91,7 @@ impl Talk {
 
     async fn call_watched(&self) -> (Result<Reply, CallError>, Vec<Progress>) {
         let (sender, mut screen) = mpsc::channel(1000);
-        let call = ModelCall { id: CallId(1), history: self.history.clone(), max_output: Tokens(4096) };
+        let call = ModelCall { max_output: Tokens(4096), ..ModelCall::first(self.history.clone()) };
         let result = self.client.call(&call, &sender).await;
         drop(sender);
         let mut seen = Vec::new();
@@ -523,7 +526,7 @@ async fn b064_b065_the_wish_to_be_left_alone_is_kept() {
         let answered = headers.iter().fold(answered, |answered, (name, value)| answered.header(name, value));
         match failure(answered).await.remedy {
             Remedy::Retry { after } => after,
-            Remedy::GiveUp => panic!("it gave up"),
+            other => panic!("no retry: {other:?}"),
         }
     };
     assert_eq!(wait(&[("retry-after", "3600")]).await, Some(Duration::from_hours(1)));

@@ -11,6 +11,8 @@ use std::path::Path;
 /// A job that nothing is known of but its name.
 fn job(name: &str) -> PlannedJob {
     PlannedJob {
+        hooks: Vec::new(),
+        tool_hooks: Vec::new(),
         id: JobId::new(name).unwrap(),
         file: "a.toml".into(),
         stem: "a".into(),
@@ -18,6 +20,9 @@ fn job(name: &str) -> PlannedJob {
         prompt: "x".into(),
         follow_ups: Vec::new(),
         limits: Limits {
+            keep_working: false,
+            task_budget: None,
+            loop_limit: 12,
             max_turns: Turns(1),
             token_budget: Tokens(1),
             max_cost: None,
@@ -29,6 +34,9 @@ fn job(name: &str) -> PlannedJob {
         context_files: Vec::new(),
         matrix: BTreeMap::new(),
         model: ModelPlan {
+            binds_thinking: false,
+            fallback: None,
+            small: None,
             provider: Provider::Replay { cassette: "none".into() },
             name: "m".into(),
             max_output: Tokens(1),

@@ -111,7 +111,7 @@ impl Assembler {
         let stop = self.stop();
         let ending = match stop {
             Stop::MaxTokens | Stop::ContextWindow => Ending::Cut,
-            Stop::Ordinary(_) | Stop::Refusal(_) => Ending::Ordinary,
+            Stop::Ordinary(_) | Stop::Pause | Stop::Refusal(_) => Ending::Ordinary,
         };
         self.blocks.sort_by_key(|block| block.index); // Stable: equal numbers stay in the order of arrival.
         let last = self.blocks.len().saturating_sub(1);
@@ -121,7 +121,7 @@ impl Assembler {
             blocks.pop();
         }
         renew_ids(&mut blocks, call, history);
-        Ok(Reply { blocks, stop, usage: self.usage, request_id })
+        Ok(Reply { blocks, stop, usage: self.usage, cleared: None, request_id })
     }
 
     fn start(&mut self, value: &Value) -> Option<Progress> {

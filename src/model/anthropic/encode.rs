@@ -171,7 +171,7 @@ mod tests {
     fn b037_b039_blank_text_is_never_sent() {
         let wire = encode(vec![Block::Text(" \n".into()), Block::Text("x".into()), Block::Text(String::new())]);
         assert_eq!(read(&wire.others), json!([{"type": "text", "text": "x"}]));
-        let empty = ToolResult { id: "t".into(), content: "\n".into(), is_error: false };
+        let empty = ToolResult { id: "t".into(), content: "\n".into(), is_error: false, media: Vec::new() };
         let wire = encode(vec![Block::ToolResult(empty)]);
         assert_eq!(read(&wire.results)[0]["content"], ToolResult::EMPTY);
     }

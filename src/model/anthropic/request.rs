@@ -221,11 +221,14 @@ impl Turn {
 mod tests {
     use super::*;
     use crate::plan::Provider;
-    use crate::query::{Block, CallId, Origin, ToolInput, ToolResult, ToolUse};
+    use crate::query::{Block, Origin, ToolInput, ToolResult, ToolUse};
     use serde_json::json;
 
     fn plan(thinking: Option<Thinking>) -> ModelPlan {
         ModelPlan {
+            binds_thinking: false,
+            fallback: None,
+            small: None,
             escalated_output: None,
             provider: Provider::Replay { cassette: "x".into() },
             name: "claude-x".into(),
@@ -254,7 +257,7 @@ mod tests {
 
     fn body(requests: &Requests, messages: &[Arc<Message>], max_output: u64) -> Value {
         let history = messages.iter().fold(History::default(), |history, message| history.with(Arc::clone(message)));
-        let call = ModelCall { id: CallId(1), history, max_output: Tokens(max_output) };
+        let call = ModelCall { max_output: Tokens(max_output), ..ModelCall::first(history) };
         serde_json::from_slice(&requests.body(&call).unwrap()).unwrap()
     }
 

@@ -69,7 +69,10 @@ impl World {
                 };
                 let output = Tokens((call.max_output.0 as f64 * output) as u64);
                 let usage = Usage { input: Tokens(*prompt), output, ..Usage::default() };
-                Some(Event::Reply { call: call.id, reply: Reply { blocks, stop, usage, request_id: None } })
+                Some(Event::Reply {
+                    call: call.id,
+                    reply: Reply { blocks, stop, usage, cleared: None, request_id: None },
+                })
             }
             Move::Fail(kind) => {
                 let call = self.call.take()?;

@@ -190,7 +190,7 @@ mod tests {
                 request_id: Some("req_9".into()),
                 status: Some(401),
             }),
-            gate: None,
+            hook: None,
             budget_exhausted: false,
         });
         let value = parsed(&report);

@@ -2,7 +2,7 @@
 
 use super::Redactor;
 use crate::event::{GateReport, JobInfo, JobReport, RunEvent, RunEventKind, RunInfo};
-use crate::outcome::{GateEvidence, ModelError, Outcome, Terminal};
+use crate::outcome::{HookEvidence, ModelError, Outcome, Terminal};
 
 impl Redactor {
     /// The event without secrets, as far as texts go: names of jobs and paths stay.
@@ -118,13 +118,13 @@ impl Redactor {
         let Outcome { reason: _, message, detail, terminal } = outcome;
         self.text(message);
         self.text(detail);
-        if let Some(Terminal { reason: _, message, abort: _, error, gate, budget_exhausted: _ }) = terminal {
+        if let Some(Terminal { reason: _, message, abort: _, error, hook, budget_exhausted: _ }) = terminal {
             self.text(message);
             if let Some(ModelError { kind: _, message, request_id, status: _ }) = error {
                 self.text(message);
                 self.all(request_id);
             }
-            if let Some(GateEvidence { name, tail, broken: _ }) = gate {
+            if let Some(HookEvidence { kind: _, name, tail, broken: _ }) = hook {
                 self.text(name);
                 self.text(tail);
             }
@@ -157,7 +157,12 @@ mod tests {
         report.outcome.detail = format!("x {value} y");
         report.gates[0].tail = format!("{value}\n");
         if let Some(terminal) = &mut report.outcome.terminal {
-            terminal.gate = Some(GateEvidence { name: "g".into(), tail: value.into(), broken: false });
+            terminal.hook = Some(HookEvidence {
+                kind: crate::outcome::HookKind::Gate,
+                name: "g".into(),
+                tail: value.into(),
+                broken: false,
+            });
         }
         let event = sample::event(1, "a", RunEventKind::JobFinished(Box::new(report)));
         let redacted = redactor.event(&event);
