@@ -160,6 +160,7 @@ impl QueryRun {
                     Progress::Text(_) => "the model answers".to_owned(),
                     Progress::Thinking(_) => "the model thinks".to_owned(),
                     Progress::ToolCall(tool) => format!("the model calls {tool}"),
+                    Progress::Block(_) => return None,
                 };
                 // A delta comes every few milliseconds; only news reaches the screen.
                 if self.doing != doing {

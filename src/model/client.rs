@@ -56,7 +56,7 @@ impl Client {
     pub async fn call(&self, call: &ModelCall, progress: &Sender<Progress>) -> Result<Reply, CallError> {
         match self {
             Self::Anthropic(live) => live.call(call, progress).await,
-            Self::Replay(replay) => replay.call(call, progress),
+            Self::Replay(replay) => replay.call(call, progress).await,
         }
     }
 }

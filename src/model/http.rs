@@ -1,18 +1,19 @@
 //! HTTP: the connection pool of a run, and one request under its time limits.
 
 use super::Headers;
-use super::anthropic::errors;
-use super::progress::Progress;
+use super::anthropic::{Assembler, errors};
+use super::progress::{Progress, report};
 use super::reading::{Brought, CallError, Reading, whole_answer};
 use super::waiting::{Timeouts, Waiting};
 use crate::outcome::ModelErrorKind;
-use crate::query::{Failure, ModelCall, Remedy, Reply};
+use crate::query::{Failure, Remedy, Reply};
 use reqwest::{Client, RequestBuilder, Response, Url, header::HeaderMap};
 use std::error::Error;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
-use tokio::time::{timeout, timeout_at};
+use tokio::sync::mpsc::Sender;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// The connections of a run. Made once; clients share its pools.
 #[derive(Debug)]
@@ -89,8 +90,8 @@ pub(super) fn is_local(url: &Url) -> bool {
 pub(super) async fn send(
     request: RequestBuilder,
     timeouts: Timeouts,
-    call: &ModelCall,
-    mut show: impl FnMut(Progress),
+    assembler: Assembler,
+    progress: &Sender<Progress>,
 ) -> Result<Reply, CallError> {
     let mut waiting = Waiting::new(timeouts);
     let (deadline, limit) = waiting.next();
@@ -108,28 +109,48 @@ pub(super) async fn send(
     }
     let stream =
         headers.get("content-type").is_none_or(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"));
+    let mut shown = Vec::new();
     if !stream {
         let body = read_body(&mut response, WHOLE_BODY_CAP, &mut waiting).await;
-        return match (whole_answer(status, &headers, &body.bytes, call), body.fault) {
+        let result = whole_answer(status, &headers, &body.bytes, assembler, &mut shown);
+        tell(progress, shown.drain(..)).await;
+        return match (result, body.fault) {
             (Err((failure, _)), Some(fault)) if failure.remedy == Remedy::GiveUp => Err((fault, None)),
             (result, _) => result,
         };
     }
-    let mut reading = Reading::new(headers.get("request-id").cloned());
+    let mut reading = Reading::new(assembler, headers.get("request-id").cloned());
     loop {
         match next_chunk(&mut response, &mut waiting).await {
-            Ok(Some(bytes)) => match reading.push(&bytes, &mut show)? {
-                Brought::End => break,
-                Brought::Content => waiting.content(),
-                Brought::Nothing => {}
-            },
+            Ok(Some(bytes)) => {
+                let brought = reading.push(&bytes, &mut shown);
+                if brought.as_ref().is_ok_and(|brought| *brought == Brought::Content) {
+                    waiting.content();
+                }
+                // A consumer without room slows the stream, and the server is not to blame.
+                waiting.held(tell(progress, shown.drain(..)).await);
+                if brought? == Brought::End {
+                    break;
+                }
+            }
             Ok(None) => break,
             Err(failure) => return Err(reading.failed(failure)),
         }
     }
     // The rest is the end of the stream alone. Read to it, the connection can be used again.
     drop(timeout(DRAIN, async { while let Ok(Some(_)) = response.chunk().await {} }).await);
-    reading.finish(call)
+    let result = reading.finish(&mut shown);
+    tell(progress, shown.drain(..)).await;
+    result
+}
+
+/// Hands progress on, in its order, and says how long that took.
+async fn tell(progress: &Sender<Progress>, shown: impl Iterator<Item = Progress>) -> Duration {
+    let start = Instant::now();
+    for shown in shown {
+        report(progress, shown).await;
+    }
+    start.elapsed()
 }
 
 /// A body as far as it came.

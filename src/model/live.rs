@@ -1,10 +1,11 @@
 //! The Messages API over HTTP.
 
-use super::anthropic::Requests;
+use super::anthropic::{Assembler, Requests};
 use super::client::Session;
 use super::http::{Http, is_local, send};
+use super::ids::KnownIds;
 use super::key::Key;
-use super::progress::{Progress, report};
+use super::progress::Progress;
 use super::reading::CallError;
 use super::waiting::Timeouts;
 use crate::outcome::ModelErrorKind;
@@ -22,6 +23,7 @@ pub struct Live {
     url: Url,
     headers: HeaderMap,
     requests: Requests,
+    ids: KnownIds,
     timeouts: Timeouts,
     /// What no message of ours may repeat.
     secrets: Vec<Secret>,
@@ -64,6 +66,7 @@ impl Live {
             headers,
             requests: Requests::new(plan, &session.system, &session.tools)
                 .map_err(|error| format!("the tools: {error}"))?,
+            ids: KnownIds::default(),
             timeouts: session.timeouts,
             secrets: key.chain(values).map(Secret).collect(),
         })
@@ -72,7 +75,8 @@ impl Live {
     pub(super) async fn call(&self, call: &ModelCall, progress: &Sender<Progress>) -> Result<Reply, CallError> {
         let body = self.requests.body(call).map_err(|error| (unsendable(&error), None))?;
         let request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        send(request, self.timeouts, call, |shown| report(progress, shown))
+        let assembler = Assembler::new(call.id, self.ids.of(&call.history));
+        send(request, self.timeouts, assembler, progress)
             .await
             .map_err(|(failure, usage)| (self.without_secrets(failure), usage))
     }

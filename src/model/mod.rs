@@ -7,6 +7,7 @@ mod anthropic;
 mod cassette;
 mod client;
 mod http;
+mod ids;
 mod json;
 mod key;
 mod live;

@@ -3,7 +3,7 @@
 use super::anthropic::{Assembler, Step, errors, events};
 use super::progress::Progress;
 use super::sse::{Decoder, Frame};
-use crate::query::{Failure, ModelCall, Reply};
+use crate::query::{Failure, Reply};
 use crate::units::Usage;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,21 +36,18 @@ pub(super) enum Brought {
 
 impl Reading {
     /// A stream whose answer carried this request id.
-    pub(super) fn new(request_id: Option<String>) -> Self {
-        Self { decoder: Decoder::new(Decoder::CAP), assembler: Assembler::default(), frames: Vec::new(), request_id }
+    pub(super) const fn new(assembler: Assembler, request_id: Option<String>) -> Self {
+        Self { decoder: Decoder::new(Decoder::CAP), assembler, frames: Vec::new(), request_id }
     }
 
-    /// Takes the next bytes.
-    pub(super) fn push(&mut self, bytes: &[u8], show: &mut impl FnMut(Progress)) -> Result<Brought, CallError> {
+    /// Takes the next bytes; `shown` takes what they have to tell, also when they end in a failure.
+    pub(super) fn push(&mut self, bytes: &[u8], shown: &mut Vec<Progress>) -> Result<Brought, CallError> {
         let pushed = self.decoder.push(bytes, &mut self.frames);
         let mut brought = Brought::Nothing;
         // What came before an event that is too large still counts: it may be the error that explains it.
         for frame in std::mem::take(&mut self.frames) {
-            match self.assembler.push(&frame) {
-                Ok(Step::Content(progress)) => {
-                    progress.into_iter().for_each(&mut *show);
-                    brought = Brought::Content;
-                }
+            match self.assembler.push(&frame, shown) {
+                Ok(Step::Content) => brought = Brought::Content,
                 Ok(Step::Aside) => {}
                 Err(failure) => return Err(self.failed(failure)),
             }
@@ -65,12 +62,12 @@ impl Reading {
     }
 
     /// The end of the bytes: the reply, when the message is whole.
-    pub(super) fn finish(mut self, call: &ModelCall) -> Result<Reply, CallError> {
+    pub(super) fn finish(mut self, shown: &mut Vec<Progress>) -> Result<Reply, CallError> {
         let pending = std::mem::replace(&mut self.decoder, Decoder::new(Decoder::CAP)).finish();
         if let Some(frame) = pending.filter(|frame| serde_json::from_str::<Value>(&frame.data).is_ok()) {
-            self.assembler.push(&frame).map_err(|failure| self.failed(failure))?;
+            self.assembler.push(&frame, shown).map_err(|failure| self.failed(failure))?;
         }
-        self.assembler.finish(call.id, &call.history, self.request_id)
+        self.assembler.finish(self.request_id)
     }
 
     /// A failure of this call, with what is known about it.
@@ -81,7 +78,13 @@ impl Reading {
 }
 
 /// An answer that came whole, as JSON: a message of a server that does not stream, or an error.
-pub(super) fn whole_answer(status: u16, headers: &Headers, body: &[u8], call: &ModelCall) -> Result<Reply, CallError> {
+pub(super) fn whole_answer(
+    status: u16,
+    headers: &Headers,
+    body: &[u8],
+    mut assembler: Assembler,
+    shown: &mut Vec<Progress>,
+) -> Result<Reply, CallError> {
     let request_id = headers.get("request-id").cloned();
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let kind = value.get("type").and_then(Value::as_str);
@@ -95,10 +98,9 @@ pub(super) fn whole_answer(status: u16, headers: &Headers, body: &[u8], call: &M
     if !whole {
         return Err((errors::not_a_stream(status, headers, body), None));
     }
-    let mut assembler = Assembler::default();
     for event in events(&value) {
         let frame = Frame { event: String::new(), data: event.to_string(), id: String::new() };
-        assembler.push(&frame).map_err(|failure| (failure, assembler.usage()))?;
+        assembler.push(&frame, shown).map_err(|failure| (failure, assembler.usage()))?;
     }
-    assembler.finish(call.id, &call.history, request_id)
+    assembler.finish(request_id)
 }

@@ -1,7 +1,8 @@
 //! Answers from a cassette, byte by byte through the same path as answers of a server.
 
-use super::anthropic::{errors, events};
+use super::anthropic::{Assembler, errors, events};
 use super::cassette::{Cassette, Content, Expect, ExpectedResult, Response};
+use super::ids::KnownIds;
 use super::progress::{Progress, report};
 use super::reading::{Brought, CallError, Reading};
 use crate::outcome::ModelErrorKind;
@@ -16,6 +17,7 @@ use tokio::sync::mpsc::Sender;
 pub struct Replay {
     cassette: Cassette,
     next: AtomicUsize,
+    ids: KnownIds,
 }
 
 /// Sizes of the pieces that a stream is cut into: borders fall everywhere, inside characters too.
@@ -24,11 +26,11 @@ const CUTS: [usize; 7] = [1, 61, 7, 509, 3, 127, 31];
 const SHOWN: usize = 300;
 
 impl Replay {
-    pub(super) const fn new(cassette: Cassette) -> Self {
-        Self { cassette, next: AtomicUsize::new(0) }
+    pub(super) fn new(cassette: Cassette) -> Self {
+        Self { cassette, next: AtomicUsize::new(0), ids: KnownIds::default() }
     }
 
-    pub(super) fn call(&self, call: &ModelCall, progress: &Sender<Progress>) -> Result<Reply, CallError> {
+    pub(super) async fn call(&self, call: &ModelCall, progress: &Sender<Progress>) -> Result<Reply, CallError> {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
         let drifted = |problem: String| (self.drift(at + 1, &problem), None);
         let Some(response) = self.cassette.responses.get(at) else {
@@ -38,7 +40,7 @@ impl Replay {
         if let Some(expect) = &response.expect {
             Newest::of(&call.history).check(expect).map_err(drifted)?;
         }
-        response.play(call, progress)
+        response.play(Assembler::new(call.id, self.ids.of(&call.history)), progress).await
     }
 
     fn drift(&self, number: usize, problem: &str) -> Failure {
@@ -53,7 +55,7 @@ impl Replay {
 }
 
 impl Response {
-    fn play(&self, call: &ModelCall, progress: &Sender<Progress>) -> Result<Reply, CallError> {
+    async fn play(&self, assembler: Assembler, progress: &Sender<Progress>) -> Result<Reply, CallError> {
         let stream = match &self.content {
             Content::Message(message) => stream_of(&events(message)),
             Content::Error(error) => {
@@ -65,17 +67,25 @@ impl Response {
             }
             Content::Sse(text) => text.clone(),
         };
-        let mut reading = Reading::new(self.headers.get("request-id").cloned());
+        let mut reading = Reading::new(assembler, self.headers.get("request-id").cloned());
+        let mut shown = Vec::new();
         let mut rest = stream.as_bytes();
         for cut in CUTS.iter().cycle() {
             let (piece, after) = rest.split_at((*cut).min(rest.len()));
-            let brought = reading.push(piece, &mut |shown| report(progress, shown))?;
+            let brought = reading.push(piece, &mut shown);
+            for shown in shown.drain(..) {
+                report(progress, shown).await;
+            }
             rest = after;
-            if rest.is_empty() || brought == Brought::End {
+            if brought? == Brought::End || rest.is_empty() {
                 break;
             }
         }
-        reading.finish(call)
+        let result = reading.finish(&mut shown);
+        for shown in shown {
+            report(progress, shown).await;
+        }
+        result
     }
 }
 
@@ -165,8 +175,15 @@ mod tests {
     fn ask(replay: &Replay, blocks: Vec<Block>) -> Result<Reply, CallError> {
         let message = Message { id: 1, role: Role::User, origin: Origin::Prompt, blocks };
         let history = History::default().with(Arc::new(message));
-        let (sender, _screen) = mpsc::channel(100);
-        replay.call(&ModelCall { max_output: Tokens(100), ..ModelCall::first(history) }, &sender)
+        let (sender, mut screen) = mpsc::channel(100);
+        let call = ModelCall { max_output: Tokens(100), ..ModelCall::first(history) };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let reply = runtime.block_on(replay.call(&call, &sender))?;
+        drop(sender);
+        let shown = std::iter::from_fn(|| screen.try_recv().ok());
+        let blocks = shown.filter_map(|shown| if let Progress::Block(block) = shown { Some(block) } else { None });
+        assert_eq!(blocks.collect::<Vec<_>>(), reply.blocks, "each block is told");
+        Ok(reply)
     }
 
     fn text(text: &str) -> Vec<Block> {

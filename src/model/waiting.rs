@@ -6,7 +6,8 @@ use crate::units::show_duration;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a call waits for what. Each limit ends the call with a failure that names it and that may be retried.
+/// How long a call waits for what. Each limit ends the call with a failure that names it and that may be retried. Time in
+/// which we keep the server waiting counts towards none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// From the request to the first byte of the answer; 5 minutes, since a long prompt is read before anything is said.
@@ -68,6 +69,13 @@ impl Waiting {
         self.last_content = Instant::now();
     }
 
+    /// We kept the server waiting so long.
+    pub(super) fn held(&mut self, time: Duration) {
+        self.start += time;
+        self.last_bytes += time;
+        self.last_content += time;
+    }
+
     pub(super) fn next(&self) -> (Instant, Limit) {
         let total = (self.start + self.limits.total, Limit::Total);
         if !self.answered {
@@ -87,5 +95,19 @@ impl Waiting {
             }
             Limit::Total => format!("the call was not over within {}", show_duration(limits.total)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_which_the_server_had_to_wait_counts_for_nothing() {
+        let mut waiting = Waiting::new(Timeouts::default());
+        waiting.answered();
+        let (before, limit) = waiting.next();
+        waiting.held(Duration::from_hours(1));
+        assert_eq!(waiting.next(), (before + Duration::from_hours(1), limit));
     }
 }

@@ -3,45 +3,75 @@
 //! A message counts only after `message_stop`: whatever was streamed before a break is thrown away with the attempt. What
 //! cannot be sent back is left out here, once: blank text, and thinking at the end of the message, which the API refuses
 //! as the last block. Only the tail of thinking goes: the blocks before it are untouched, so their signatures still hold.
+//!
+//! A block is told as soon as nothing that may follow can change it, so that a tool can run while the rest still streams.
 
 use super::blocks::{Ending, OpenBlock, Piece};
 use super::errors;
 use crate::model::json;
 use crate::model::progress::Progress;
 use crate::model::sse::Frame;
-use crate::query::{Block, CallId, Failure, History, Reply, Stop};
+use crate::query::{Block, CallId, Cleared, Failure, Reply, Stop, ToolUseId};
 use crate::units::{Tokens, Usage};
+use imbl::OrdSet;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A message while it streams.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::model) struct Assembler {
-    /// In the order of their starts.
-    blocks: Vec<OpenBlock>,
+    call: CallId,
+    /// The ids of calls that must not come again.
+    known: OrdSet<ToolUseId>,
+    /// What has begun and may still change, in the order of the starts.
+    open: Vec<OpenBlock>,
+    /// How many blocks have begun.
+    begun: u64,
+    /// The message so far, as it will stay.
+    blocks: Vec<Block>,
+    /// Thinking that joins the message when something follows it.
+    thinking: Vec<Block>,
     usage: Usage,
     has_usage: bool,
     stop_reason: Option<String>,
     refusal: Option<String>,
+    cleared: Option<Cleared>,
     stopped: bool,
 }
 
 /// What a frame brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) enum Step {
-    /// A part of the message; perhaps something to show.
-    Content(Option<Progress>),
+    /// A part of the message.
+    Content,
     /// Nothing of the message: a ping, or something that we do not know.
     Aside,
 }
 
 impl Assembler {
-    /// Takes the next frame.
+    /// For the answer to a call of a conversation in which these ids were used.
+    pub(in crate::model) const fn new(call: CallId, known: OrdSet<ToolUseId>) -> Self {
+        Self {
+            call,
+            known,
+            open: Vec::new(),
+            begun: 0,
+            blocks: Vec::new(),
+            thinking: Vec::new(),
+            usage: Usage { input: Tokens(0), output: Tokens(0), cache_read: Tokens(0), cache_write: Tokens(0) },
+            has_usage: false,
+            stop_reason: None,
+            refusal: None,
+            cleared: None,
+            stopped: false,
+        }
+    }
+
+    /// Takes the next frame; `shown` takes what it has to tell.
     ///
     /// # Errors
     /// When the frame is an error, or no JSON where there must be some.
-    pub(in crate::model) fn push(&mut self, frame: &Frame) -> Result<Step, Failure> {
+    pub(in crate::model) fn push(&mut self, frame: &Frame, shown: &mut Vec<Progress>) -> Result<Step, Failure> {
         if self.stopped || frame.data.trim() == "[DONE]" {
             return Ok(Step::Aside);
         }
@@ -56,16 +86,18 @@ impl Assembler {
             "message_start" => {
                 let message = value.get("message").unwrap_or(&Value::Null);
                 self.take_usage(message.get("usage"));
-                let told = self.usage().map(Progress::Usage);
-                Ok(Step::Content(told))
+                shown.extend(self.usage().map(Progress::Usage));
             }
-            "content_block_start" => Ok(Step::Content(self.start(&value))),
-            "content_block_delta" => Ok(Step::Content(self.delta(&value))),
+            "content_block_start" => {
+                shown.extend(self.start(&value));
+                self.settle(None, shown);
+            }
+            "content_block_delta" => shown.extend(self.delta(&value)),
             "content_block_stop" => {
                 if let Some(block) = self.find(index(&value)) {
-                    block.open = false;
+                    block.close();
                 }
-                Ok(Step::Content(None))
+                self.settle(None, shown);
             }
             "message_delta" => {
                 let delta = value.get("delta").unwrap_or(&Value::Null);
@@ -73,16 +105,18 @@ impl Assembler {
                     self.stop_reason = Some(reason.to_owned());
                 }
                 self.refusal = refusal(delta.get("stop_details")).or_else(|| self.refusal.take());
+                self.cleared = cleared(value.get("context_management")).or(self.cleared);
                 self.take_usage(value.get("usage"));
-                Ok(Step::Content(None))
             }
             "message_stop" => {
                 self.stopped = true;
-                Ok(Step::Content(None))
+                let cut = matches!(self.stop_reason.as_deref(), Some("max_tokens" | "model_context_window_exceeded"));
+                self.settle(Some(if cut { Ending::Cut } else { Ending::Ordinary }), shown);
             }
-            "error" => Err(errors::of_event(&value)),
-            _ => Ok(Step::Aside),
+            "error" => return Err(errors::of_event(&value)),
+            _ => return Ok(Step::Aside),
         }
+        Ok(Step::Content)
     }
 
     /// Whether the message is whole.
@@ -95,43 +129,76 @@ impl Assembler {
         self.has_usage.then_some(self.usage)
     }
 
-    /// The message. `history` is the conversation that it answers: ids of its calls are not used again.
+    /// The message, whose blocks were all told.
     ///
     /// # Errors
     /// When the stream ended before the message did.
-    pub(in crate::model) fn finish(
-        mut self,
-        call: CallId,
-        history: &History,
-        request_id: Option<String>,
-    ) -> Result<Reply, (Failure, Option<Usage>)> {
+    pub(in crate::model) fn finish(mut self, request_id: Option<String>) -> Result<Reply, (Failure, Option<Usage>)> {
         if !self.stopped {
-            return Err((errors::cut_short(!self.blocks.is_empty(), request_id), self.usage()));
+            return Err((errors::cut_short(self.begun > 0, request_id), self.usage()));
         }
         let stop = self.stop();
-        let ending = match stop {
-            Stop::MaxTokens | Stop::ContextWindow => Ending::Cut,
-            Stop::Ordinary(_) | Stop::Pause | Stop::Refusal(_) => Ending::Ordinary,
-        };
-        self.blocks.sort_by_key(|block| block.index); // Stable: equal numbers stay in the order of arrival.
-        let last = self.blocks.len().saturating_sub(1);
-        let blocks = self.blocks.into_iter().enumerate().filter_map(|(at, block)| block.finish(ending, at == last));
-        let mut blocks: Vec<Block> = blocks.collect();
-        while blocks.last().is_some_and(is_thinking) {
-            blocks.pop();
+        Ok(Reply { blocks: self.blocks, stop, usage: self.usage, cleared: self.cleared, request_id })
+    }
+
+    /// Moves what can no longer change from the open blocks to the message, lowest number first. Without an `ending`, the
+    /// message goes on, and a block that another follows is not the one that a limit cut.
+    fn settle(&mut self, ending: Option<Ending>, shown: &mut Vec<Progress>) {
+        // Of equal numbers, the first that came.
+        while let Some((at, first)) = self.open.iter().enumerate().min_by_key(|(_, block)| block.index) {
+            let last = self.open.len() == 1;
+            if ending.is_none() && (first.open || (last && !first.is_settled())) {
+                return;
+            }
+            let block = self.open.remove(at).finish(ending.unwrap_or(Ending::Ordinary), last);
+            if let Some(block) = block {
+                self.join(block, shown);
+            }
         }
-        renew_ids(&mut blocks, call, history);
-        Ok(Reply { blocks, stop, usage: self.usage, cleared: None, request_id })
+    }
+
+    /// The next block of the message.
+    fn join(&mut self, block: Block, shown: &mut Vec<Progress>) {
+        self.thinking.push(block);
+        if self.thinking.last().is_none_or(is_thinking) {
+            return;
+        }
+        for mut block in std::mem::take(&mut self.thinking) {
+            self.renew_id(&mut block);
+            shown.push(Progress::Block(block.clone()));
+            self.blocks.push(block);
+        }
+    }
+
+    /// Gives a fresh id to a call whose id is missing or was used before: the API refuses a conversation that holds one
+    /// twice.
+    fn renew_id(&mut self, block: &mut Block) {
+        let Block::ToolUse(tool_use) = block else { return };
+        if self.is_used(&tool_use.id) {
+            let base = format!("toolu_{}_{}", self.call.0, self.blocks.len());
+            let mut id = base.clone();
+            let mut round = 0_u32;
+            while self.is_used(&id) {
+                round += 1;
+                id = format!("{base}_{round}");
+            }
+            tool_use.id = id.into();
+        }
+        self.known.insert(Arc::clone(&tool_use.id));
+    }
+
+    fn is_used(&self, id: &str) -> bool {
+        id.trim().is_empty() || self.known.contains(id)
     }
 
     fn start(&mut self, value: &Value) -> Option<Progress> {
-        let index = index(value).unwrap_or(self.blocks.len() as u64);
+        let index = index(value).unwrap_or(self.begun);
         let block = OpenBlock::start(index, value.get("content_block").cloned().unwrap_or_default());
         let progress = block.tool().map(|name| Progress::ToolCall(name.to_owned()));
         // A second start of a block that is still open is the same block, told again.
-        match self.blocks.iter_mut().find(|known| known.open && known.index == index) {
+        match self.open.iter_mut().find(|known| known.open && known.index == index) {
             Some(known) => *known = block,
-            None => self.blocks.push(block),
+            None => self.begin(block),
         }
         progress
     }
@@ -140,8 +207,8 @@ impl Assembler {
         let delta = value.get("delta").unwrap_or(&Value::Null);
         let at = index(value);
         if self.find(at).is_none() {
-            let next = at.unwrap_or(self.blocks.len() as u64);
-            self.blocks.push(OpenBlock::implied(next, delta)?);
+            let block = OpenBlock::implied(at.unwrap_or(self.begun), delta)?;
+            self.begin(block);
         }
         match self.find(at)?.delta(delta) {
             Piece::Text(text) => Some(Progress::Text(text)),
@@ -150,9 +217,14 @@ impl Assembler {
         }
     }
 
+    fn begin(&mut self, block: OpenBlock) {
+        self.begun += 1;
+        self.open.push(block);
+    }
+
     /// The open block of that number; the newest open one when the stream gives no number.
     fn find(&mut self, index: Option<u64>) -> Option<&mut OpenBlock> {
-        self.blocks.iter_mut().rev().find(|block| block.open && index.is_none_or(|index| block.index == index))
+        self.open.iter_mut().rev().find(|block| block.open && index.is_none_or(|index| block.index == index))
     }
 
     /// Fields that are there replace what was known: the numbers are totals, never additions.
@@ -175,6 +247,7 @@ impl Assembler {
         match reason.as_str() {
             "max_tokens" => Stop::MaxTokens,
             "model_context_window_exceeded" => Stop::ContextWindow,
+            "pause_turn" => Stop::Pause,
             "refusal" => Stop::Refusal(self.refusal.take().unwrap_or_default()),
             _ => Stop::Ordinary(reason),
         }
@@ -203,29 +276,19 @@ fn is_thinking(block: &Block) -> bool {
     }
 }
 
-/// Gives a fresh id to each call whose id is missing or was used before: the API refuses a conversation that holds one
-/// twice.
-fn renew_ids(blocks: &mut [Block], call: CallId, history: &History) {
-    let mut fresh = BTreeSet::new();
-    for (at, block) in blocks.iter_mut().enumerate() {
-        let Block::ToolUse(tool_use) = block else { continue };
-        let used = |id: &str, fresh: &BTreeSet<Arc<str>>| {
-            id.trim().is_empty()
-                || fresh.contains(id)
-                || history.iter().any(|message| message.tool_uses().any(|known| *known.id == *id))
-        };
-        if used(&tool_use.id, &fresh) {
-            let base = format!("toolu_{}_{at}", call.0);
-            let mut id = base.clone();
-            let mut round = 0_u32;
-            while used(&id, &fresh) {
-                round += 1;
-                id = format!("{base}_{round}");
-            }
-            tool_use.id = id.into();
-        }
-        fresh.insert(Arc::clone(&tool_use.id));
+/// What the provider says that it cleared of the tool results, all its edits together.
+fn cleared(report: Option<&Value>) -> Option<Cleared> {
+    let edits = report?.get("applied_edits")?.as_array()?.iter();
+    let of_tools = |edit: &&Value| {
+        edit.get("type").and_then(Value::as_str).is_some_and(|kind| kind.starts_with("clear_tool_uses"))
+    };
+    let mut sum = Cleared::default();
+    for edit in edits.filter(of_tools) {
+        let count = |name: &str| edit.get(name).and_then(Value::as_u64).unwrap_or_default();
+        sum.tool_results = sum.tool_results.saturating_add(count("cleared_tool_uses"));
+        sum.tokens = Tokens(sum.tokens.0.saturating_add(count("cleared_input_tokens")));
     }
+    (sum != Cleared::default()).then_some(sum)
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ enum Content {
         name: String,
         start: Value,
         json: String,
+        /// The arguments, once they are known to be whole, whatever ends the message.
+        whole: Option<Map<String, Value>>,
     },
     /// A kind that we do not know, with arguments where it streams some (`server_tool_use`).
     Other {
@@ -66,6 +68,7 @@ impl OpenBlock {
                 name: field("name"),
                 start: value.get("input").cloned().unwrap_or_default(),
                 json: String::new(),
+                whole: None,
             },
             _ => Content::Other { value, json: String::new() },
         };
@@ -114,14 +117,35 @@ impl OpenBlock {
         }
     }
 
+    /// From `content_block_stop`.
+    pub(super) fn close(&mut self) {
+        self.open = false;
+        if let Content::ToolUse { start, json, whole, .. } = &mut self.content {
+            *whole = match tool_input(json, start, Some(Cut::Perhaps)) {
+                ToolInput::Object(map) => Some(map),
+                ToolInput::Invalid { .. } => None,
+            };
+        }
+    }
+
+    /// Whether it is closed and would be the same should a limit end the message right after it.
+    pub(super) const fn is_settled(&self) -> bool {
+        let whole = match &self.content {
+            Content::ToolUse { whole, .. } => whole.is_some(),
+            Content::Text(_) | Content::Thinking { .. } | Content::Other { .. } => true,
+        };
+        whole && !self.open
+    }
+
     /// The whole block; `None` for what cannot be sent back, such as blank text. `last` says that nothing follows it in the message.
     pub(super) fn finish(self, ending: Ending, last: bool) -> Option<Block> {
         match self.content {
             Content::Text(text) => (!text.trim().is_empty()).then_some(Block::Text(text)),
             Content::Thinking { text, signature } => Some(Block::Thinking { text, signature }),
-            Content::ToolUse { id, name, start, json } => {
+            Content::ToolUse { id, name, start, json, whole } => {
                 let cut = ending == Ending::Cut && (self.open || last);
-                let input = tool_input(json, start, cut.then_some(if self.open { Cut::Surely } else { Cut::Perhaps }));
+                let cut = cut.then_some(if self.open { Cut::Surely } else { Cut::Perhaps });
+                let input = whole.map_or_else(|| tool_input(&json, &start, cut), ToolInput::Object);
                 Some(Block::ToolUse(ToolUse { id: id.into(), name, input }))
             }
             Content::Other { mut value, json } => {
@@ -147,35 +171,35 @@ enum Cut {
 const CUT_OFF: &str = "the output limit cut the call off before its arguments were complete; \
                        write less in one call, for example a smaller piece of the file";
 
-fn tool_input(json: String, start: Value, cut: Option<Cut>) -> ToolInput {
-    let invalid = |raw: String, problem: String| ToolInput::Invalid { raw, problem };
+fn tool_input(json: &str, start: &Value, cut: Option<Cut>) -> ToolInput {
+    let invalid = |raw: &str, problem: &str| ToolInput::Invalid { raw: raw.to_owned(), problem: problem.to_owned() };
     if cut == Some(Cut::Surely) {
-        return invalid(json, CUT_OFF.to_owned());
+        return invalid(json, CUT_OFF);
     }
     if json.trim().is_empty() {
         return match start {
-            Value::Object(map) if !map.is_empty() => ToolInput::Object(map),
-            _ if cut.is_some() => invalid(json, CUT_OFF.to_owned()),
-            Value::String(text) => tool_input(text, Value::Null, None),
+            Value::Object(map) if !map.is_empty() => ToolInput::Object(map.clone()),
+            _ if cut.is_some() => invalid(json, CUT_OFF),
+            Value::String(text) => tool_input(text, &Value::Null, None),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
                 ToolInput::Object(Map::new())
             }
         };
     }
-    match json::parse(&json) {
+    match json::parse(json) {
         Ok(Value::Object(map)) => ToolInput::Object(map),
         Ok(Value::Null) => ToolInput::Object(Map::new()),
         Ok(Value::String(text)) if text.trim().is_empty() => ToolInput::Object(Map::new()),
         // Encoded twice, as some gateways do.
         Ok(Value::String(text)) => match json::parse(&text) {
             Ok(Value::Object(map)) => ToolInput::Object(map),
-            Ok(_) | Err(_) => invalid(json, "the arguments are a JSON string, not an object".to_owned()),
+            Ok(_) | Err(_) => invalid(json, "the arguments are a JSON string, not an object"),
         },
         Ok(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
-            invalid(json, "the arguments are JSON, but not an object".to_owned())
+            invalid(json, "the arguments are JSON, but not an object")
         }
-        Err(_) if cut.is_some() => invalid(json, CUT_OFF.to_owned()),
-        Err(error) => invalid(json, format!("the arguments are not valid JSON: {error}")),
+        Err(_) if cut.is_some() => invalid(json, CUT_OFF),
+        Err(error) => invalid(json, &format!("the arguments are not valid JSON: {error}")),
     }
 }
 

@@ -13,6 +13,7 @@ pub(in crate::model) fn events(message: &Value) -> Vec<Value> {
         fields.insert("content".into(), json!([]));
         fields.insert("stop_reason".into(), Value::Null);
         fields.shift_remove("stop_details");
+        fields.shift_remove("context_management");
     }
     let mut events = vec![json!({"type": "message_start", "message": head})];
     for (index, block) in message.get("content").and_then(Value::as_array).into_iter().flatten().enumerate() {
@@ -27,7 +28,11 @@ pub(in crate::model) fn events(message: &Value) -> Vec<Value> {
     if let (Some(details), Some(end)) = (message.get("stop_details"), end.as_object_mut()) {
         end.insert("stop_details".into(), details.clone());
     }
-    events.push(json!({"type": "message_delta", "delta": end, "usage": usage}));
+    let mut end = json!({"type": "message_delta", "delta": end, "usage": usage});
+    if let (Some(report), Some(end)) = (message.get("context_management"), end.as_object_mut()) {
+        end.insert("context_management".into(), report.clone());
+    }
+    events.push(end);
     events.push(json!({"type": "message_stop"}));
     events
 }

@@ -2,22 +2,46 @@
 
 use super::*;
 use crate::outcome::ModelErrorKind;
-use crate::query::{Message, Origin, Role, ToolInput, ToolResult, ToolUse};
+use crate::query::{History, Message, Origin, Role, ToolInput, ToolResult, ToolUse};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Plays events, then finishes.
+/// Plays events, then finishes. The blocks that were told must be those of the message.
 fn play(events: &[Value]) -> Result<Reply, (Failure, Option<Usage>)> {
-    play_after(events, &History::default())
+    play_after(events, &[])
 }
 
-fn play_after(events: &[Value], history: &History) -> Result<Reply, (Failure, Option<Usage>)> {
-    let mut assembler = Assembler::default();
+fn play_after(events: &[Value], known: &[&str]) -> Result<Reply, (Failure, Option<Usage>)> {
+    let mut assembler = assembler(known);
+    let mut shown = Vec::new();
     for event in events {
-        let frame = Frame { event: "message".into(), data: event.to_string(), id: String::new() };
-        assembler.push(&frame).map_err(|failure| (failure, assembler.usage()))?;
+        push(&mut assembler, event, &mut shown).map_err(|failure| (failure, assembler.usage()))?;
     }
-    assembler.finish(CallId(7), history, Some("req_1".into()))
+    let reply = assembler.finish(Some("req_1".into()))?;
+    assert_eq!(blocks(&shown), reply.blocks);
+    Ok(reply)
+}
+
+/// The blocks that are told by then.
+fn told(events: &[Value]) -> Vec<Block> {
+    let (mut assembler, mut shown) = (assembler(&[]), Vec::new());
+    for event in events {
+        push(&mut assembler, event, &mut shown).unwrap();
+    }
+    blocks(&shown)
+}
+
+fn assembler(known: &[&str]) -> Assembler {
+    Assembler::new(CallId(7), known.iter().map(|id| ToolUseId::from(*id)).collect())
+}
+
+fn push(assembler: &mut Assembler, event: &Value, shown: &mut Vec<Progress>) -> Result<Step, Failure> {
+    assembler.push(&Frame { event: "message".into(), data: event.to_string(), id: String::new() }, shown)
+}
+
+fn blocks(shown: &[Progress]) -> Vec<Block> {
+    let block = |progress: &Progress| if let Progress::Block(block) = progress { Some(block.clone()) } else { None };
+    shown.iter().filter_map(block).collect()
 }
 
 fn start(index: u64, block: Value) -> Value {
@@ -137,10 +161,11 @@ fn usage_is_overwritten_and_known_even_when_the_call_fails() {
 #[test]
 fn stop_reasons_are_folded() {
     let stop = |reason: &str| play(&end(reason)).unwrap().stop;
-    for reason in ["end_turn", "tool_use", "stop_sequence", "pause_turn", "brand_new"] {
+    for reason in ["end_turn", "tool_use", "stop_sequence", "brand_new"] {
         assert_eq!(stop(reason), Stop::Ordinary(reason.into()));
     }
     assert_eq!(stop("max_tokens"), Stop::MaxTokens);
+    assert_eq!(stop("pause_turn"), Stop::Pause);
     assert_eq!(stop("model_context_window_exceeded"), Stop::ContextWindow);
     assert_eq!(stop("refusal"), Stop::Refusal(String::new()));
     let details = json!({"type": "refusal", "category": "cyber", "explanation": "It looks like an attack."});
@@ -160,19 +185,12 @@ fn b060_an_open_call_at_the_limit_is_never_whole() {
 
 #[test]
 fn b028_ids_are_made_unique() {
-    let known = Message {
-        id: 1,
-        role: Role::Assistant,
-        origin: Origin::Model,
-        blocks: vec![call("old", json!({})), call("toolu_7_1", json!({}))],
-    };
-    let history = History::default().with(Arc::new(known));
     let events = [
         &[tool(0, "new"), stop(0), tool(1, "old"), stop(1), tool(2, "new"), stop(2), tool(3, ""), stop(3)][..],
         &end("tool_use"),
     ]
     .concat();
-    let reply = play_after(&events, &history).unwrap();
+    let reply = play_after(&events, &["old", "toolu_7_1"]).unwrap();
     let ids: Vec<String> = reply
         .blocks
         .iter()
@@ -186,10 +204,10 @@ fn b028_ids_are_made_unique() {
 
 #[test]
 fn gateways_may_drop_names_numbers_and_starts() {
-    let mut assembler = Assembler::default();
+    let mut assembler = assembler(&[]);
     let mut push = |event: &str, data: Value| {
         let frame = Frame { event: event.into(), data: data.to_string(), id: String::new() };
-        assembler.push(&frame).unwrap()
+        assembler.push(&frame, &mut Vec::new()).unwrap()
     };
     push("content_block_delta", json!({"delta": {"type": "text_delta", "text": "a"}}));
     push("content_block_delta", json!({"delta": {"type": "text_delta", "text": "b"}}));
@@ -200,21 +218,91 @@ fn gateways_may_drop_names_numbers_and_starts() {
     push("content_block_delta", json!({"delta": {"type": "brand_new_delta"}}));
     push("message_stop", json!({}));
     push("error", json!({"type": "error"}));
-    let reply = assembler.finish(CallId(1), &History::default(), None).unwrap();
+    let reply = assembler.finish(None).unwrap();
     assert_eq!(reply.blocks, [Block::Text("ab".into()), call("t", json!({}))]);
     assert_eq!(reply.stop, Stop::Ordinary(String::new()));
 }
 
 #[test]
 fn what_is_no_json_is_a_broken_stream_unless_it_is_a_marker() {
-    let mut assembler = Assembler::default();
-    let mut push =
-        |event: &str, data: &str| assembler.push(&Frame { event: event.into(), data: data.into(), id: String::new() });
+    let mut assembler = assembler(&[]);
+    let mut push = |event: &str, data: &str| {
+        let frame = Frame { event: event.into(), data: data.into(), id: String::new() };
+        assembler.push(&frame, &mut Vec::new())
+    };
     assert_eq!(push("message", "[DONE]"), Ok(Step::Aside));
     assert_eq!(push("message", ""), Ok(Step::Aside));
     assert_eq!(push("ping", "pong"), Ok(Step::Aside));
     assert_eq!(push("message", "{\"type\":").unwrap_err().kind, ModelErrorKind::Stream);
     assert!(push("content_block_delta", r#"{"index":0,"delta":{"type":"text_delta","text":"\ud83d"}}"#).is_ok());
+}
+
+#[test]
+fn a_block_is_told_when_nothing_can_change_it_any_more() {
+    let ls = [tool(0, "t1"), arguments(0, "{\"command\":\"ls\"}")];
+    assert_eq!(told(&ls), []);
+    assert_eq!(told(&[&ls[..], &[stop(0)]].concat()), [call("t1", json!({"command": "ls"}))]);
+    let words = [start(0, json!({"type": "text", "text": ""})), text(0, "Hello")];
+    assert_eq!(told(&words), []);
+    assert_eq!(told(&[&words[..], &[stop(0)]].concat()), [Block::Text("Hello".into())]);
+    let unknown = json!({"type": "server_tool_use", "id": "s", "name": "x", "input": {}});
+    assert_eq!(told(&[start(0, unknown.clone()), stop(0)]), [Block::Opaque(unknown)]);
+}
+
+#[test]
+fn b029_blocks_are_told_in_the_order_of_the_message() {
+    let events = [tool(0, "t0"), tool(1, "t1"), arguments(1, "{\"b\":1}"), stop(1)];
+    assert_eq!(told(&events), [], "another block comes before it");
+    let both = [call("t0", json!({"a": 1})), call("t1", json!({"b": 1}))];
+    assert_eq!(told(&[&events[..], &[arguments(0, "{\"a\":1}"), stop(0)]].concat()), both);
+}
+
+#[test]
+fn b036_thinking_is_told_together_with_what_follows_it() {
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    let events = [start(0, thinking), stop(0), start(1, json!({"type": "text", "text": " "})), stop(1)];
+    assert_eq!(told(&events), [], "it would be left out at the end");
+    let expected = [Block::Thinking { text: "hm".into(), signature: "s".into() }, call("t", json!({"a": 1}))];
+    assert_eq!(told(&[&events[..], &[tool(2, "t"), arguments(2, "{\"a\":1}"), stop(2)]].concat()), expected);
+}
+
+#[test]
+fn b060_b061_a_call_that_may_have_been_cut_is_told_when_it_is_known() {
+    for json in ["", "{\"path\":\"a"] {
+        let closed = [tool(0, "t1"), arguments(0, json), stop(0)];
+        assert_eq!(told(&closed), [], "{json}: a limit may be next");
+        let [Block::ToolUse(ordinary)] = &told(&[&closed[..], &[tool(1, "t2")]].concat())[..] else { panic!() };
+        let [Block::ToolUse(cut)] = &told(&[&closed[..], &end("max_tokens")].concat())[..] else { panic!() };
+        assert!(
+            matches!(&cut.input, ToolInput::Invalid { problem, .. } if problem.contains("output limit")),
+            "{cut:?}"
+        );
+        match &ordinary.input {
+            ToolInput::Object(map) => assert!(json.is_empty() && map.is_empty()),
+            ToolInput::Invalid { problem, .. } => assert!(problem.contains("not valid JSON"), "{problem}"),
+        }
+    }
+}
+
+#[test]
+fn what_the_provider_cleared_is_added_up() {
+    let report = |edits: Value| {
+        let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "context_management": {"applied_edits": edits}});
+        play(&[end, json!({"type": "message_delta", "delta": {}}), json!({"type": "message_stop"})]).unwrap().cleared
+    };
+    let edit = |kind: &str, uses: u64, tokens: u64| json!({"type": kind, "cleared_tool_uses": uses, "cleared_input_tokens": tokens});
+    assert_eq!(
+        report(json!([
+            edit("clear_tool_uses_20250919", 3, 5000),
+            {"type": "clear_thinking_20251015", "cleared_thinking_turns": 2, "cleared_input_tokens": 70},
+            edit("clear_tool_uses_20250919", 1, 20),
+        ])),
+        Some(Cleared { tool_results: 4, tokens: Tokens(5020) })
+    );
+    for nothing in [json!([]), json!(null), json!([edit("clear_tool_uses_20250919", 0, 0)]), json!([{"type": "other"}])]
+    {
+        assert_eq!(report(nothing), None);
+    }
 }
 
 proptest! {
@@ -242,7 +330,7 @@ proptest! {
         let events: Vec<Value> = picks.iter().map(|(pick, index)| palette(*pick, *index)).chain(end(reason)).collect();
         let prompt = Message { id: 1, role: Role::User, origin: Origin::Prompt, blocks: vec![Block::Text("x".into())] };
         let history = History::default().with(Arc::new(prompt));
-        let reply = play_after(&events, &history).unwrap();
+        let reply = play(&events).unwrap();
         if reply.blocks.is_empty() {
             return Ok(());
         }
