@@ -133,8 +133,8 @@ async fn failure(answered: Answer) -> Failure {
     answer(answered).await.unwrap_err().0
 }
 
-fn retried(failure: &Failure) -> bool {
-    failure.remedy != Remedy::GiveUp
+const fn retried(failure: &Failure) -> bool {
+    matches!(failure.remedy, Remedy::Retry { .. })
 }
 
 fn texts(reply: &Reply) -> Vec<&str> {

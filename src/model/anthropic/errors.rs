@@ -1,6 +1,7 @@
 //! What went wrong with a call, and whether another try can help: statuses, error types and texts folded into a
 //! [`Failure`]. Pure.
 
+use super::refusals;
 use crate::clean::clean;
 use crate::model::Headers;
 use crate::model::retry_after::retry_after;
@@ -15,17 +16,23 @@ const MESSAGE_CAP: usize = 2048;
 const EXCERPT_CAP: usize = 300;
 
 const RETRY: Remedy = Remedy::Retry { after: None };
+const SHRINK: (Kind, Remedy) = (Kind::ContextExhausted, Remedy::Shrink);
 
 /// An answer with an error status, or one that is no stream.
 pub(in crate::model) fn of_response(status: u16, headers: &Headers, body: &[u8]) -> Failure {
     let text = String::from_utf8_lossy(body);
     let told = Told::read(&text);
-    let (kind, mut remedy) = classify(Some(status), &told);
+    let words = if told.message.is_empty() { &*text } else { &told.message };
+    let (mut kind, mut remedy) = classify(Some(status), &told, words);
     let wish = headers.get("x-should-retry").map(String::as_str);
-    // The server's own word outranks the table, but no second try pays a bill or mends a key.
-    match (wish, kind) {
-        (Some("true"), kind) if !matches!(kind, Kind::Auth | Kind::Billing) => remedy = RETRY,
-        (Some("false"), _) => remedy = Remedy::GiveUp,
+    if status == 400 && text.trim().is_empty() && wish != Some("true") {
+        (kind, remedy) = SHRINK; // Some servers say no more when the prompt is too long.
+    }
+    // The server's own word about the same request outranks the table, but no second try pays a bill or mends a key. With
+    // another request it has nothing to do.
+    match (wish, kind, remedy) {
+        (Some("true"), kind, Remedy::GiveUp) if !matches!(kind, Kind::Auth | Kind::Billing) => remedy = RETRY,
+        (Some("false"), _, Remedy::Retry { .. }) => remedy = Remedy::GiveUp,
         _ => {}
     }
     if let Remedy::Retry { after } = &mut remedy {
@@ -55,7 +62,7 @@ pub(in crate::model) fn of_response(status: u16, headers: &Headers, body: &[u8])
 /// An `error` event in a stream, or an error body under a good status: counts as the HTTP status of its type.
 pub(in crate::model) fn of_event(value: &Value) -> Failure {
     let told = Told::from_value(value);
-    let (kind, remedy) = classify(None, &told);
+    let (kind, remedy) = classify(None, &told, &told.message);
     let name = if told.kind.is_empty() { "error" } else { &told.kind };
     let message = worded(&format!("{name} after HTTP 200: {}", told.message));
     Failure { remedy, kind, message, request_id: told.request_id, status: None }
@@ -131,14 +138,19 @@ impl Told {
     }
 }
 
-/// The table of the API's errors. A known type outranks the status that carried it.
-fn classify(status: Option<u16>, told: &Told) -> (Kind, Remedy) {
-    let message = told.message.to_lowercase();
+/// The table of the API's errors. A known type outranks the status that carried it. The words are the message, or what
+/// came in its place.
+fn classify(status: Option<u16>, told: &Told, words: &str) -> (Kind, Remedy) {
+    let message = words.to_lowercase();
     let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    let overflow = told.kind == "exceed_context_size_error" || told.code.contains("context_length_exceeded");
+    let about_request = overflow || matches!(status, None | Some(400 | 413 | 422));
+    if let Some(cure) = refusals::cure(&message).filter(|_| about_request) {
+        return cure;
+    }
     // 413 comes from the edge, where the body may be anything.
-    let about_request = matches!(status, None | Some(400 | 413 | 422)) || told.kind == "exceed_context_size_error";
-    if status == Some(413) || told.kind == "request_too_large" || (about_request && overflows(told, &says)) {
-        return (Kind::ContextExhausted, Remedy::GiveUp);
+    if overflow || status == Some(413) || told.kind == "request_too_large" {
+        return SHRINK;
     }
     let spent = told.code.contains("enforced_spend_limit_reached")
         || told.code.contains("insufficient_quota")
@@ -164,24 +176,6 @@ fn classify(status: Option<u16>, told: &Told) -> (Kind, Remedy) {
         Some(503 | 529) => (Kind::Overloaded, RETRY),
         Some(_) => (Kind::InvalidRequest, Remedy::GiveUp),
     }
-}
-
-/// The texts by which providers and gateways say that the prompt does not fit.
-fn overflows(told: &Told, says: &impl Fn(&[&str]) -> bool) -> bool {
-    told.kind == "exceed_context_size_error"
-        || told.code.contains("context_length_exceeded")
-        || says(&[
-            "prompt is too long",
-            "prompt_too_long",
-            "exceed context limit",
-            "exceeds context limit",
-            "input is too long",
-            "request exceeds the maximum size",
-            "maximum context length",
-            "exceeds the available context size",
-            "exceeds the context window",
-            "context window exceeds",
-        ])
 }
 
 /// The start of a body that says nothing in a form that we know.
@@ -250,7 +244,7 @@ mod tests {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_b"});
         let failure = of_response(status, &Headers::new(), body.to_string().as_bytes());
         assert_eq!((failure.status, failure.request_id.as_deref()), (Some(status), Some("req_b")));
-        (failure.kind, failure.remedy != Remedy::GiveUp)
+        (failure.kind, matches!(failure.remedy, Remedy::Retry { .. }))
     }
 
     fn headers(pairs: &[(&str, &str)]) -> Headers {
@@ -300,15 +294,34 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_is_known_by_its_words() {
-        for text in [
-            "prompt is too long: 211180 tokens > 200000 maximum",
-            "input length and `max_tokens` exceed context limit: 189136 + 20000 > 204648, decrease input length or `max_tokens` and try again",
-            "Input is too long for requested model.",
-            "capability_rejected: prompt_too_long",
-        ] {
-            assert_eq!(of(400, "invalid_request_error", text), (Kind::ContextExhausted, false), "{text}");
+    fn a_refused_request_says_how_it_is_cured() {
+        let remedy = |status: u16, body: &str, pairs: &[(&str, &str)]| {
+            let failure = of_response(status, &headers(pairs), body.as_bytes());
+            (failure.kind, failure.remedy)
+        };
+        let saying = |message: &str| {
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}}).to_string()
+        };
+        let long = saying("prompt is too long: 211180 tokens > 200000 maximum");
+        let image = saying("messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6 bytes > 5 bytes");
+        let thinking = saying("messages.1.content.0: Invalid `signature` in `thinking` block.");
+        for pairs in [&[][..], &[("x-should-retry", "false")], &[("x-should-retry", "true")]] {
+            assert_eq!(remedy(400, &long, pairs), SHRINK, "{pairs:?}: sent again as it is, it fits no better");
+            assert_eq!(remedy(400, &image, pairs), (Kind::Media, Remedy::StripMedia));
+            assert_eq!(remedy(400, &thinking, pairs), (Kind::InvalidRequest, Remedy::StripThinking));
+            assert_eq!(remedy(413, "<html>413</html>", pairs), SHRINK);
         }
+        assert_eq!(remedy(400, " \n", &[]), SHRINK);
+        assert_eq!(remedy(413, "", &[]), SHRINK);
+        assert_eq!(remedy(400, "Input is too long for requested model.", &[]), SHRINK, "no JSON");
+        assert_eq!(remedy(400, r#"{"errors":[{"text":"prompt too long"}]}"#, &[]), SHRINK, "a shape that nobody knows");
+        assert_eq!(remedy(400, r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#, &[]), SHRINK);
+        assert_eq!(remedy(500, r#"{"error":{"type":"exceed_context_size_error"}}"#, &[]), SHRINK);
+        assert_eq!(remedy(200, "", &[]).1, Remedy::GiveUp);
+        let hurried = saying("Too many requests: reduce the length of the messages");
+        assert_eq!(remedy(400, &hurried, &[]), (Kind::InvalidRequest, Remedy::GiveUp));
+        let event = of_event(&serde_json::from_str(&image).unwrap());
+        assert_eq!((event.kind, event.remedy), (Kind::Media, Remedy::StripMedia));
         assert_eq!(of(429, "rate_limit_error", "prompt is too long for this minute"), (Kind::RateLimited, true));
         assert_eq!(of(500, "api_error", "the input is too long a story"), (Kind::Api, true));
     }
@@ -350,7 +363,7 @@ mod tests {
             let failure =
                 of_event(&json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "r"}));
             assert_eq!(failure.request_id.as_deref(), Some("r"));
-            (failure.kind, failure.remedy != Remedy::GiveUp)
+            (failure.kind, matches!(failure.remedy, Remedy::Retry { .. }))
         };
         assert_eq!(event("overloaded_error", "Overloaded"), (Kind::Overloaded, true));
         assert_eq!(event("api_error", "x"), (Kind::Api, true));

@@ -5,6 +5,7 @@ mod blocks;
 mod encode;
 pub(super) mod errors;
 mod events;
+mod refusals;
 mod request;
 
 pub(super) use assemble::{Assembler, Step};
