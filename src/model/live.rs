@@ -1,6 +1,6 @@
 //! The Messages API over HTTP.
 
-use super::anthropic::{Assembler, Requests};
+use super::anthropic::{Assembler, Extras, Refused, Requests};
 use super::client::Session;
 use super::http::{Http, is_local, send};
 use super::ids::KnownIds;
@@ -23,6 +23,8 @@ pub struct Live {
     url: Url,
     headers: HeaderMap,
     requests: Requests,
+    /// What its server does not take.
+    refused: Refused,
     ids: KnownIds,
     timeouts: Timeouts,
     /// What no message of ours may repeat.
@@ -40,6 +42,8 @@ impl std::fmt::Debug for Secret {
 
 /// The version of the API that all its servers and gateways know.
 const VERSION: &str = "2023-06-01";
+/// The header that asks for what is not part of it.
+const BETA: &str = "anthropic-beta";
 /// The shortest header value that is taken for a secret, in bytes; shorter ones are words like `true`.
 const SECRET_LENGTH: usize = 8;
 
@@ -66,6 +70,7 @@ impl Live {
             headers,
             requests: Requests::new(plan, &session.system, &session.tools)
                 .map_err(|error| format!("the tools: {error}"))?,
+            refused: Refused::default(),
             ids: KnownIds::default(),
             timeouts: session.timeouts,
             secrets: key.chain(values).map(Secret).collect(),
@@ -73,12 +78,32 @@ impl Live {
     }
 
     pub(super) async fn call(&self, call: &ModelCall, progress: &Sender<Progress>) -> Result<Reply, CallError> {
-        let body = self.requests.body(call).map_err(|error| (unsendable(&error), None))?;
-        let request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let extras = self.refused.allowed(call);
+        let body = self.requests.body(call, extras).map_err(|error| (unsendable(&error), None))?;
+        let request = self.http.post(self.url.clone()).headers(self.headers(extras)).body(body);
         let assembler = Assembler::new(call.id, self.ids.of(&call.history));
         send(request, self.timeouts, assembler, progress)
             .await
-            .map_err(|(failure, usage)| (self.without_secrets(failure), usage))
+            .map_err(|(failure, usage)| (self.without_secrets(self.refused.judge(failure, extras)), usage))
+    }
+
+    /// The headers of a request with these extras: their betas join those that a person wrote, in one header.
+    fn headers(&self, extras: Extras) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        let written = headers.get(BETA).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let mut betas: Vec<&str> = written.split(',').map(str::trim).filter(|beta| !beta.is_empty()).collect();
+        let before = betas.len();
+        for beta in extras.betas() {
+            if !betas.contains(&beta) {
+                betas.push(beta);
+            }
+        }
+        if betas.len() > before
+            && let Ok(value) = HeaderValue::from_str(&betas.join(","))
+        {
+            headers.insert(BETA, value);
+        }
+        headers
     }
 
     fn without_secrets(&self, mut failure: Failure) -> Failure {

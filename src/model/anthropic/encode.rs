@@ -1,9 +1,10 @@
 //! A message of the conversation as bytes of the wire. Made once for each message, with the places at which a cache mark
 //! can be put in later, so that nothing is encoded twice.
 
-use crate::query::{Block, Message, Role, ToolInput, ToolResult};
+use crate::query::{Block, Media, Message, Role, ToolInput, ToolResult};
 use bytes::Bytes;
 use serde::Serialize;
+use serde::ser::SerializeSeq;
 use serde_json::{Map, Value};
 
 /// What a cache mark adds to a block.
@@ -37,14 +38,42 @@ enum WireBlock<'a> {
     Thinking { thinking: &'a str, signature: &'a str },
     ToolUse { id: &'a str, name: &'a str, input: WireInput<'a> },
     ToolResult(WireResult<'a>),
+    Image { source: ImageSource<'a> },
 }
 
 #[derive(Serialize)]
 struct WireResult<'a> {
     tool_use_id: &'a str,
-    content: &'a str,
+    content: WireContent<'a>,
     #[serde(skip_serializing_if = "is_false")]
     is_error: bool,
+}
+
+/// What a call brought: text alone as it is, or the text and the images after it as blocks.
+struct WireContent<'a> {
+    text: &'a str,
+    media: &'a [Media],
+}
+
+impl Serialize for WireContent<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.media.is_empty() {
+            return serializer.serialize_str(self.text);
+        }
+        let mut blocks = serializer.serialize_seq(Some(1 + self.media.len()))?;
+        blocks.serialize_element(&WireBlock::Text { text: self.text })?;
+        for Media { media_type, data } in self.media {
+            let source = ImageSource::Base64 { media_type, data };
+            blocks.serialize_element(&WireBlock::Image { source })?;
+        }
+        blocks.end()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ImageSource<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
 }
 
 /// The arguments of a call: the object as it came, or the text that is none, wrapped into one as the API's guide has it.
@@ -87,7 +116,10 @@ impl WireMessage {
                     others.push(&WireBlock::ToolUse { id: &call.id, name: &call.name, input }, Markable::Yes)?;
                 }
                 Block::ToolResult(result) => {
-                    let content = if result.content.trim().is_empty() { ToolResult::EMPTY } else { &result.content };
+                    let text = if result.content.trim().is_empty() { ToolResult::EMPTY } else { &result.content };
+                    // The API takes nothing but text for an error.
+                    let media = if result.is_error { &[] } else { result.media.as_slice() };
+                    let content = WireContent { text, media };
                     let result = WireResult { tool_use_id: &result.id, content, is_error: result.is_error };
                     results.push(&WireBlock::ToolResult(result), Markable::Yes)?;
                 }
@@ -95,6 +127,13 @@ impl WireMessage {
             }
         }
         Ok(Self { role: message.role, results: results.finish(), others: others.finish() })
+    }
+}
+
+impl WireMessage {
+    /// How many bytes it has.
+    pub(super) fn len(&self) -> usize {
+        self.results.bytes.len() + self.others.bytes.len()
     }
 }
 
@@ -174,6 +213,28 @@ mod tests {
         let empty = ToolResult { id: "t".into(), content: "\n".into(), is_error: false, media: Vec::new() };
         let wire = encode(vec![Block::ToolResult(empty)]);
         assert_eq!(read(&wire.results)[0]["content"], ToolResult::EMPTY);
+    }
+
+    #[test]
+    fn images_follow_the_text_of_their_result() {
+        let image = |data: &str| Media { media_type: "image/png", data: data.into() };
+        let mut result = ToolResult::new("t".into(), "a.png", false);
+        let plain = encode(vec![Block::ToolResult(result.clone())]);
+        assert_eq!(&plain.results.bytes[..], br#"{"type":"tool_result","tool_use_id":"t","content":"a.png"}"#);
+        result.media = vec![image("aGk="), image("aG8=")];
+        let source = |data: &str| json!({"type": "base64", "media_type": "image/png", "data": data});
+        let content = json!([
+            {"type": "text", "text": "a.png"},
+            {"type": "image", "source": source("aGk=")},
+            {"type": "image", "source": source("aG8=")},
+        ]);
+        let wire = encode(vec![Block::ToolResult(result.clone())]);
+        assert_eq!(read(&wire.results), json!([{"type": "tool_result", "tool_use_id": "t", "content": content}]));
+        let (before, after) = wire.results.bytes.split_at(wire.results.mark.unwrap());
+        let marked: Value = serde_json::from_slice(&[before, MARK, after].concat()).unwrap();
+        assert_eq!(marked["cache_control"], json!({"type": "ephemeral"}), "the mark is the result's");
+        result.is_error = true;
+        assert_eq!(read(&encode(vec![Block::ToolResult(result)]).results)[0]["content"], "a.png");
     }
 
     #[test]

@@ -3,11 +3,14 @@
 mod assemble;
 mod blocks;
 mod encode;
+mod encoded;
 pub(super) mod errors;
 mod events;
+mod extras;
 mod refusals;
 mod request;
 
 pub(super) use assemble::{Assembler, Step};
 pub(super) use events::events;
+pub(super) use extras::{Extras, Refused};
 pub(super) use request::Requests;

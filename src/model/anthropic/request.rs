@@ -1,14 +1,15 @@
 //! A request body: the fixed head of the conversation and the joined bytes of its messages.
 
 use super::encode::{MARK, Segment, WireMessage};
+use super::encoded::Encoded;
+use super::extras::Extras;
 use crate::plan::{ModelPlan, Thinking};
-use crate::query::{History, Message, ModelCall, Role, ToolDefinition};
+use crate::query::{ModelCall, Role, ToolDefinition};
 use crate::units::Tokens;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Makes the bodies of one conversation's requests.
 #[derive(Debug)]
@@ -17,15 +18,7 @@ pub(in crate::model) struct Requests {
     /// thinking both depend on it.
     head: Bytes,
     thinking: Option<Thinking>,
-    /// The wire form of messages that were sent before, by their id.
-    encoded: Mutex<BTreeMap<u64, Encoded>>,
-}
-
-/// A message and its wire form.
-#[derive(Debug)]
-struct Encoded {
-    message: Arc<Message>,
-    wire: Arc<WireMessage>,
+    encoded: Encoded,
 }
 
 #[derive(Serialize)]
@@ -91,19 +84,20 @@ impl Requests {
             .collect();
         let mut head = serde_json::to_vec(&Head { model: &plan.name, stream: true, system, tools })?;
         head.pop(); // The closing brace: more fields follow.
-        Ok(Self { head: head.into(), thinking: plan.thinking, encoded: Mutex::default() })
+        Ok(Self { head: head.into(), thinking: plan.thinking, encoded: Encoded::default() })
     }
 
-    /// The body of one call.
-    pub(in crate::model) fn body(&self, call: &ModelCall) -> Result<Vec<u8>, serde_json::Error> {
-        let turns = turns(self.encode(&call.history)?);
+    /// The body of one call, with these extras.
+    pub(in crate::model) fn body(&self, call: &ModelCall, extras: Extras) -> Result<Vec<u8>, serde_json::Error> {
+        let turns = turns(self.encoded.of(&call.history)?);
         let messages: usize = turns.iter().map(Turn::len).sum();
-        let mut body = Vec::with_capacity(self.head.len() + messages + 256);
+        let mut body = Vec::with_capacity(self.head.len() + messages + 1024);
         body.extend_from_slice(&self.head);
         body.extend_from_slice(format!(",\"max_tokens\":{}", call.max_output.0).as_bytes());
         if let Some(thinking) = self.thinking {
-            body.extend_from_slice(thinking_field(thinking, call.max_output).as_bytes());
+            body.extend_from_slice(thinking_field(thinking, call).as_bytes());
         }
+        body.extend_from_slice(extras.fields().as_bytes());
         body.extend_from_slice(b",\"messages\":[");
         // Marks: the newest user message is written to the cache, the one before it is read from it.
         let marked: Vec<usize> =
@@ -117,33 +111,16 @@ impl Requests {
         body.extend_from_slice(b"]}");
         Ok(body)
     }
-
-    /// The wire form of every message, from the cache where it is known.
-    fn encode(&self, history: &History) -> Result<Vec<Arc<WireMessage>>, serde_json::Error> {
-        let mut encoded = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
-        history
-            .iter()
-            .map(|message| match encoded.get(&message.id) {
-                // Ids are unique in one query only: the pointer tells whether it is the same message.
-                Some(known) if Arc::ptr_eq(&known.message, message) => Ok(Arc::clone(&known.wire)),
-                _ => {
-                    let wire = Arc::new(WireMessage::new(message)?);
-                    let known = Encoded { message: Arc::clone(message), wire: Arc::clone(&wire) };
-                    encoded.insert(message.id, known);
-                    Ok(wire)
-                }
-            })
-            .collect()
-    }
 }
 
 /// The `thinking` field. A budget must be less than the output cap, which a nearly spent token budget may have lowered:
-/// it then shrinks to half the cap, and where even the least budget does not fit, thinking is off for that call.
-fn thinking_field(thinking: Thinking, max_output: Tokens) -> String {
-    let cap = max_output.0;
+/// it then shrinks to half the cap, and where even the least budget does not fit, thinking is off for that call. So it is in
+/// a conversation whose thinking was taken out: models that think within a budget insist on theirs before their calls.
+fn thinking_field(thinking: Thinking, call: &ModelCall) -> String {
+    let cap = call.max_output.0;
     match thinking {
         Thinking::Adaptive => r#","thinking":{"type":"adaptive"}"#.to_owned(),
-        Thinking::Budget(Tokens(budget)) if cap > LEAST_BUDGET => {
+        Thinking::Budget(Tokens(budget)) if cap > LEAST_BUDGET && !call.thinking_stripped => {
             let budget = if budget < cap { budget } else { (cap / 2).max(LEAST_BUDGET) };
             format!(r#","thinking":{{"type":"enabled","budget_tokens":{budget}}}"#)
         }
@@ -219,9 +196,10 @@ impl Turn {
 
 #[cfg(test)]
 mod tests {
+    use super::super::extras::Refused;
     use super::*;
     use crate::plan::Provider;
-    use crate::query::{Block, Origin, ToolInput, ToolResult, ToolUse};
+    use crate::query::{Block, Clearing, History, Message, Origin, TaskBudget, ToolInput, ToolResult, ToolUse};
     use serde_json::json;
 
     fn plan(thinking: Option<Thinking>) -> ModelPlan {
@@ -258,7 +236,7 @@ mod tests {
     fn body(requests: &Requests, messages: &[Arc<Message>], max_output: u64) -> Value {
         let history = messages.iter().fold(History::default(), |history, message| history.with(Arc::clone(message)));
         let call = ModelCall { max_output: Tokens(max_output), ..ModelCall::first(history) };
-        serde_json::from_slice(&requests.body(&call).unwrap()).unwrap()
+        serde_json::from_slice(&requests.body(&call, Extras::default()).unwrap()).unwrap()
     }
 
     fn tools() -> Vec<ToolDefinition> {
@@ -342,14 +320,6 @@ mod tests {
     }
 
     #[test]
-    fn the_same_id_in_another_query_is_another_message() {
-        let requests = Requests::new(&plan(None), "s", &[]).unwrap();
-        body(&requests, &[user(1, vec![Block::Text("old".into())])], 100);
-        let second = body(&requests, &[user(1, vec![Block::Text("new".into())])], 100);
-        assert_eq!(second["messages"][0]["content"][0]["text"], "new");
-    }
-
-    #[test]
     fn thinking_follows_the_plan_and_fits_the_cap() {
         let field = |thinking, cap| {
             let requests = Requests::new(&plan(Some(thinking)), "s", &[]).unwrap();
@@ -362,6 +332,54 @@ mod tests {
         assert_eq!(field(budget, 3000), json!({"type": "enabled", "budget_tokens": 1500}));
         assert_eq!(field(budget, 1500), json!({"type": "enabled", "budget_tokens": 1024}));
         assert_eq!(field(budget, 1024), json!({"type": "disabled"}));
+    }
+
+    #[test]
+    fn b032_without_its_thinking_a_conversation_goes_on_without_a_budget_for_it() {
+        let field = |thinking| {
+            let requests = Requests::new(&plan(thinking), "s", &[]).unwrap();
+            let history = History::default().with(user(1, vec![Block::Text("x".into())]));
+            let call = ModelCall { thinking_stripped: true, ..ModelCall::first(history) };
+            let body: Value = serde_json::from_slice(&requests.body(&call, Extras::default()).unwrap()).unwrap();
+            body.get("thinking").cloned()
+        };
+        assert_eq!(field(Some(Thinking::Budget(Tokens(4000)))), Some(json!({"type": "disabled"})));
+        assert_eq!(field(Some(Thinking::Adaptive)), Some(json!({"type": "adaptive"})));
+        assert_eq!(field(None), None);
+    }
+
+    #[test]
+    fn extras_stand_before_the_messages_and_change_nothing_else() {
+        let requests = Requests::new(&plan(None), "s", &tools()).unwrap();
+        let history = History::default().with(user(1, vec![Block::Text("x".into())]));
+        let call = ModelCall {
+            task_budget: Some(TaskBudget { total: Tokens(50_000), remaining: Tokens(1) }),
+            clearing: Some(Clearing { trigger: Tokens(9), keep: 3, at_least: Tokens(5) }),
+            ..ModelCall::first(history)
+        };
+        let plain = String::from_utf8(requests.body(&call, Extras::default()).unwrap()).unwrap();
+        let extras = Refused::default().allowed(&call);
+        let full = String::from_utf8(requests.body(&call, extras).unwrap()).unwrap();
+        assert_eq!(full.replace(&extras.fields(), ""), plain);
+        assert!(serde_json::from_str::<Value>(&full).unwrap()["context_management"]["edits"].is_array());
+    }
+
+    #[test]
+    fn an_answer_that_was_paused_and_went_on_is_one_message() {
+        let requests = Requests::new(&plan(None), "s", &[]).unwrap();
+        let said = |id, text: &str| {
+            let blocks = vec![Block::Text(text.into())];
+            Arc::new(Message { id, role: Role::Assistant, origin: Origin::Model, blocks })
+        };
+        let mut messages = vec![user(1, vec![Block::Text("a".into())]), said(2, "one"), said(3, "two")];
+        let sent = body(&requests, &messages, 100);
+        let content = json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]);
+        assert_eq!(sent["messages"][1], json!({"role": "assistant", "content": content}));
+        assert_eq!(sent["messages"].as_array().unwrap().len(), 2);
+        messages.extend([calls(4, &["t"]), user(5, vec![result("t")])]);
+        let sent = body(&requests, &messages, 100);
+        assert_eq!(sent["messages"][1]["content"][2]["type"], "tool_use");
+        assert_eq!(sent["messages"].as_array().unwrap().len(), 3);
     }
 
     #[test]
