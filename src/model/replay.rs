@@ -178,12 +178,12 @@ mod tests {
         let (sender, mut screen) = mpsc::channel(100);
         let call = ModelCall { max_output: Tokens(100), ..ModelCall::first(history) };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let reply = runtime.block_on(replay.call(&call, &sender))?;
+        let answer = runtime.block_on(replay.call(&call, &sender))?;
         drop(sender);
         let shown = std::iter::from_fn(|| screen.try_recv().ok());
         let blocks = shown.filter_map(|shown| if let Progress::Block(block) = shown { Some(block) } else { None });
-        assert_eq!(blocks.collect::<Vec<_>>(), reply.blocks, "each block is told");
-        Ok(reply)
+        assert_eq!(blocks.collect::<Vec<_>>(), answer.blocks, "each block is told");
+        Ok(answer)
     }
 
     fn text(text: &str) -> Vec<Block> {
