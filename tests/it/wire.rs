@@ -1,5 +1,9 @@
 //! The client on the wire, against the mock server: what is sent, and every way in which an answer can go wrong.
 
+mod blocks;
+mod extras;
+mod judgement;
+
 use crate::mock::{Answer, Gate, LineEnd, Mock, Request, Script, html, json, message, raw, status, stream, text, tool};
 use runner::model::{CallError, Client, Http, Key, Progress, Session, Timeouts};
 use runner::outcome::ModelErrorKind as Kind;
@@ -30,15 +34,21 @@ struct Setup {
     headers: BTreeMap<String, String>,
     thinking: Option<Thinking>,
     timeouts: Timeouts,
+    model: &'static str,
 }
 
 impl Setup {
     fn at(base_url: impl Into<String>) -> Self {
         let (headers, timeouts) = (BTreeMap::new(), Timeouts::default());
-        Self { base_url: base_url.into(), key: Some("sk-test-key-1234"), headers, thinking: None, timeouts }
+        let (key, model) = (Some("sk-test-key-1234"), "claude-test");
+        Self { base_url: base_url.into(), key, headers, thinking: None, timeouts, model }
     }
 
     fn client(self) -> Result<Client, String> {
+        self.client_on(&Http::new(Http::CONNECT, "runner/test"))
+    }
+
+    fn client_on(self, http: &Http) -> Result<Client, String> {
         let schema = value!({"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]});
         let tools =
             ["Read", "Bash"].map(|name| ToolDefinition { name, description: "It runs.", input_schema: schema.clone() });
@@ -52,7 +62,7 @@ impl Setup {
                 api_key_env: "THE_KEY".into(),
                 headers: self.headers,
             },
-            name: "claude-test".into(),
+            name: self.model.into(),
             max_output: Tokens(8192),
             thinking: self.thinking,
             context_window: Tokens(200_000),
@@ -64,7 +74,7 @@ impl Setup {
             key: self.key.and_then(Key::new),
             timeouts: self.timeouts,
         };
-        Client::new(&plan, &session, &Http::new(Http::CONNECT, "runner/test"))
+        Client::new(&plan, &session, http)
     }
 
     fn talk(self) -> Talk {
@@ -90,13 +100,22 @@ impl Talk {
     }
 
     async fn call_watched(&self) -> (Result<Reply, CallError>, Vec<Progress>) {
+        self.send(ModelCall { max_output: Tokens(4096), ..ModelCall::first(self.history.clone()) }).await
+    }
+
+    async fn send(&self, call: ModelCall) -> (Result<Reply, CallError>, Vec<Progress>) {
         let (sender, mut screen) = mpsc::channel(1000);
-        let call = ModelCall { max_output: Tokens(4096), ..ModelCall::first(self.history.clone()) };
-        let result = self.client.call(&call, &sender).await;
-        drop(sender);
-        let mut seen = Vec::new();
-        while let Some(progress) = screen.recv().await {
-            seen.push(progress);
+        let call = async move { self.client.call(&call, &sender).await };
+        let watch = async {
+            let mut seen = Vec::new();
+            while let Some(progress) = screen.recv().await {
+                seen.push(progress);
+            }
+            seen
+        };
+        let (result, seen) = tokio::join!(call, watch);
+        if let Ok(reply) = &result {
+            assert_eq!(told(&seen), reply.blocks, "each block is told, in order");
         }
         (result, seen)
     }
@@ -135,6 +154,12 @@ async fn failure(answered: Answer) -> Failure {
 
 const fn retried(failure: &Failure) -> bool {
     matches!(failure.remedy, Remedy::Retry { .. })
+}
+
+/// The blocks among what was told.
+fn told(seen: &[Progress]) -> Vec<Block> {
+    let block = |progress: &Progress| if let Progress::Block(block) = progress { Some(block.clone()) } else { None };
+    seen.iter().filter_map(block).collect()
 }
 
 fn texts(reply: &Reply) -> Vec<&str> {
@@ -524,10 +549,8 @@ async fn b064_b065_the_wish_to_be_left_alone_is_kept() {
     let wait = async |headers: &[(&str, &str)]| {
         let answered = status(429, "rate_limit_error", "Slow down.");
         let answered = headers.iter().fold(answered, |answered, (name, value)| answered.header(name, value));
-        match failure(answered).await.remedy {
-            Remedy::Retry { after } => after,
-            other => panic!("no retry: {other:?}"),
-        }
+        let Remedy::Retry { after } = failure(answered).await.remedy else { panic!("no retry: {headers:?}") };
+        after
     };
     assert_eq!(wait(&[("retry-after", "3600")]).await, Some(Duration::from_hours(1)));
     assert_eq!(wait(&[("Retry-After", "1.152")]).await, Some(Duration::from_millis(1152)));
@@ -621,110 +644,6 @@ async fn conversations_do_not_mix() {
     assert_eq!(seen.load(Ordering::Relaxed), 2);
     assert!(mock.peak() <= 2);
     assert_eq!(mock.breaches(), [""; 0]);
-}
-
-// The server's own judgement: each rule can fail.
-
-#[tokio::test]
-async fn the_mock_refuses_what_the_api_refuses() {
-    let user = |blocks: Value| value!({"role": "user", "content": blocks});
-    let assistant = |blocks: Value| value!({"role": "assistant", "content": blocks});
-    let text = |text: &str| value!({"type": "text", "text": text});
-    let call = |id: &str| value!({"type": "tool_use", "id": id, "name": "Bash", "input": {}});
-    let result = |id: &str| value!({"type": "tool_result", "tool_use_id": id, "content": "ok"});
-    let marked = value!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}});
-    let hello = user(value!([text("Hello")]));
-    for (messages, words) in [
-        (value!([]), "at least one message"),
-        (value!([assistant(value!([text("x")]))]), "first message must use the \"user\" role"),
-        (value!([hello, hello]), "roles must alternate"),
-        (value!([user(value!([]))]), "non-empty content"),
-        (value!([user(value!([text("")]))]), "must be non-empty"),
-        (value!([user(value!([text(" \n")]))]), "non-whitespace"),
-        (value!([hello, assistant(value!([text("x")]))]), "prefill"),
-        (value!([hello, assistant(value!([call("a")]))]), "without `tool_result` blocks immediately after: a"),
-        (
-            value!([hello, assistant(value!([call("a"), call("b")])), user(value!([result("a")]))]),
-            "immediately after: b",
-        ),
-        (
-            value!([hello, assistant(value!([call("a"), call("b")])), user(value!([result("b"), result("a")]))]),
-            "order of their calls",
-        ),
-        (value!([hello, assistant(value!([call("a")])), user(value!([text("x"), result("a")]))]), "must come first"),
-        (value!([hello, assistant(value!([call("a")])), user(value!([result("a"), result("a")]))]), "single result"),
-        (value!([hello, assistant(value!([call("a"), call("a")])), user(value!([result("a")]))]), "must be unique"),
-        (value!([user(value!([result("z")]))]), "unexpected `tool_use_id`"),
-        (
-            value!([
-                hello,
-                assistant(value!([text("x"), {"type": "thinking", "thinking": "", "signature": "s"}])),
-                hello
-            ]),
-            "final block in an assistant message cannot be `thinking`",
-        ),
-        (
-            value!([
-                hello,
-                assistant(
-                    value!([{"type": "thinking", "thinking": "", "signature": "s", "cache_control": {}}, text("x")])
-                ),
-                hello
-            ]),
-            "thinking.cache_control: Extra inputs",
-        ),
-        (value!([user(value!([marked, marked, marked, marked, marked]))]), "maximum of 4 blocks"),
-        (value!([user(value!([call("a")]))]), "a user message has no"),
-    ] {
-        let mock = Mock::start(Script::calls([]));
-        let body = value!({"model": "m", "max_tokens": 10, "stream": true, "messages": messages});
-        let answered = post(&mock, &body).await;
-        assert!(answered.contains("invalid_request_error") && mock.breaches().len() == 1, "{messages}: {answered}");
-        assert!(mock.breaches()[0].contains(words), "{messages}: {:?} lacks {words:?}", mock.breaches());
-    }
-    let mock = Mock::start(Script::calls([]));
-    post(&mock, &value!({"model": "m", "max_tokens": 10, "stream": true, "temperature": 1, "messages": [hello]})).await;
-    assert!(mock.breaches()[0].contains("temperature: Extra inputs are not permitted"));
-}
-
-#[tokio::test]
-async fn the_mock_sees_a_history_that_was_changed() {
-    let user = |text: &str| value!({"role": "user", "content": [{"type": "text", "text": text}]});
-    let thinking = |text: &str| value!({"role": "assistant", "content": [{"type": "thinking", "thinking": text, "signature": "c2ln"}, {"type": "text", "text": "Hi."}]});
-    let body = |system: &str, messages: Value| value!({"model": "m", "max_tokens": 10, "stream": true, "system": [{"type": "text", "text": system}], "messages": messages});
-    let after = async |system: &str, messages: Value| {
-        let mock = Mock::start(Script::calls([message([]).thinking("hm", "c2ln").text("Hi.")]));
-        post(&mock, &body("s", value!([user("Hello")]))).await;
-        post(&mock, &body("s", value!([user("Hello"), thinking("hm"), user("Go on")]))).await;
-        post(&mock, &body(system, messages)).await;
-        mock.breaches()
-    };
-    let good = value!([user("Hello"), thinking("hm"), user("Go on"), thinking("hm"), user("More")]);
-    assert_eq!(after("s", good.clone()).await, [""; 0]);
-    assert!(after("other", good).await[0].contains("system or tools were changed"));
-    let rewritten = value!([user("Hello"), thinking("hm"), user("Stop"), thinking("hm"), user("More")]);
-    assert!(after("s", rewritten).await[0].contains("an earlier message was changed"));
-    let forged = value!([user("Hello"), thinking("hm"), user("Go on"), thinking("hm!"), user("More")]);
-    assert!(after("s", forged).await[0].contains("cannot be modified"));
-}
-
-/// Sends a body as it is.
-async fn post(mock: &Mock, body: &Value) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let address = mock.url().replace("http://", "");
-    let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
-    let body = body.to_string();
-    let head = "POST /v1/messages HTTP/1.1\r\nanthropic-version: 2023-06-01\r\ncontent-type: application/json\r\n";
-    stream.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    let mut piece = [0; 4096];
-    while !String::from_utf8_lossy(&answer).contains("\r\n\r\n") || answer.len() < 200 {
-        match stream.read(&mut piece).await.unwrap() {
-            0 => break,
-            count => answer.extend_from_slice(&piece[..count]),
-        }
-    }
-    String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the server answers: a message, a stream of events, raw bytes, an error, silence.
 #![expect(clippy::needless_pass_by_value, reason = "literals of JSON read better without a borrow")]
 
-use super::stream::{Cut, LineEnd, Wire};
+use super::stream::{Cut, How, LineEnd, Place, Wire};
 use serde_json::{Value, json as value};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,8 @@ pub(super) struct Message {
     pub(super) stop_reason: Option<String>,
     pub(super) stop_details: Option<Value>,
     pub(super) usage: Value,
+    /// How many tool results, of how many tokens, the server cleared by itself.
+    pub(super) cleared: Option<(u64, u64)>,
     /// The last block is a call that the limit cut: it has no stop, and its arguments are this text.
     pub(super) cut_arguments: Option<String>,
     /// The deltas of neighbouring blocks come in turns.
@@ -75,6 +77,7 @@ pub(crate) fn message(blocks: impl IntoIterator<Item = Value>) -> Answer {
         stop_reason: None,
         stop_details: None,
         usage: value!({"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 5}),
+        cleared: None,
         cut_arguments: None,
         interleaved: false,
     }))
@@ -174,8 +177,21 @@ impl Answer {
         self.message(|message| message.usage[name] = tokens.into())
     }
 
+    /// The server cleared so many tool results of so many tokens by itself.
+    pub(crate) fn cleared(self, uses: u64, tokens: u64) -> Self {
+        self.message(|message| message.cleared = Some((uses, tokens)))
+    }
+
     pub(crate) fn interleaved(self) -> Self {
         self.message(|message| message.interleaved = true)
+    }
+
+    /// Whether it says that thinking is refused.
+    pub(super) fn refuses_thinking(&self) -> bool {
+        match &self.kind {
+            Kind::Whole { status: 400, body, .. } => String::from_utf8_lossy(body).contains("`thinking`"),
+            Kind::Message(_) | Kind::Events(_) | Kind::Whole { .. } | Kind::Hang | Kind::Close => false,
+        }
     }
 
     fn message(mut self, change: impl FnOnce(&mut Message)) -> Self {
@@ -205,7 +221,12 @@ impl Answer {
 
     /// Waits for a condition before the first event of that type.
     pub(crate) fn pause_before(self, event: &'static str, gate: &Gate) -> Self {
-        self.wire(|wire| wire.pause = Some((event, gate.clone())))
+        self.wire(|wire| wire.pauses.push((Place::Before(event), gate.clone())))
+    }
+
+    /// Waits for a condition after the block of this number (from 0) is complete.
+    pub(crate) fn pause_after_block(self, block: usize, gate: &Gate) -> Self {
+        self.wire(|wire| wire.pauses.push((Place::AfterBlock(block), gate.clone())))
     }
 
     /// Writes the stream in pieces of so many bytes, each a write of its own.
@@ -229,27 +250,42 @@ impl Answer {
 
     /// Ends the stream, as it should end, before the first event of that type.
     pub(crate) fn end_before(self, event: &'static str) -> Self {
-        self.wire(|wire| wire.cut = Some(Cut::End(event)))
+        self.wire(|wire| wire.cut = Some(Cut { how: How::End, place: Place::Before(event) }))
     }
 
     /// Breaks the connection before the first event of that type.
     pub(crate) fn break_before(self, event: &'static str) -> Self {
-        self.wire(|wire| wire.cut = Some(Cut::Break(event)))
+        self.wire(|wire| wire.cut = Some(Cut { how: How::Break, place: Place::Before(event) }))
     }
 
     /// Falls silent before the first event of that type, until the client goes away.
     pub(crate) fn stall_before(self, event: &'static str) -> Self {
-        self.wire(|wire| wire.cut = Some(Cut::Stall(event)))
+        self.wire(|wire| wire.cut = Some(Cut { how: How::Stall, place: Place::Before(event) }))
     }
 
     /// Sends nothing but pings from there on, until the client goes away.
     pub(crate) fn ping_before(self, event: &'static str) -> Self {
-        self.wire(|wire| wire.cut = Some(Cut::Pings(event)))
+        self.wire(|wire| wire.cut = Some(Cut { how: How::Pings, place: Place::Before(event) }))
+    }
+
+    /// Ends the stream, as it should end, after the block of this number (from 0) is complete.
+    pub(crate) fn end_after_block(self, block: usize) -> Self {
+        self.wire(|wire| wire.cut = Some(Cut { how: How::End, place: Place::AfterBlock(block) }))
+    }
+
+    /// Breaks the connection after the block of this number (from 0) is complete.
+    pub(crate) fn break_after_block(self, block: usize) -> Self {
+        self.wire(|wire| wire.cut = Some(Cut { how: How::Break, place: Place::AfterBlock(block) }))
+    }
+
+    /// Falls silent after the block of this number (from 0) is complete, until the client goes away.
+    pub(crate) fn stall_after_block(self, block: usize) -> Self {
+        self.wire(|wire| wire.cut = Some(Cut { how: How::Stall, place: Place::AfterBlock(block) }))
     }
 
     /// Sends the whole stream and keeps it open until the client goes away.
     pub(crate) fn late_close(self) -> Self {
-        self.wire(|wire| wire.cut = Some(Cut::Stall("")))
+        self.wire(|wire| wire.cut = Some(Cut { how: How::Stall, place: Place::End }))
     }
 
     fn wire(mut self, change: impl FnOnce(&mut Wire)) -> Self {

@@ -57,6 +57,11 @@ impl Request {
         self.headers.get(name).map(String::as_str)
     }
 
+    /// Which model is asked.
+    pub(crate) fn model(&self) -> &str {
+        self.body["model"].as_str().unwrap_or_default()
+    }
+
     /// The messages of the conversation.
     pub(crate) fn messages(&self) -> &[Value] {
         self.body["messages"].as_array().map_or(&[], Vec::as_slice)
@@ -84,7 +89,8 @@ impl Request {
         results
             .map(|block| {
                 let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
-                (text("tool_use_id"), text("content"), block["is_error"] == true)
+                let content = if block["content"].is_array() { text_of(block) } else { text("content") };
+                (text("tool_use_id"), content, block["is_error"] == true)
             })
             .collect()
     }

@@ -10,8 +10,10 @@
 //! The server has a thread and a runtime of its own, so tests without a runtime can use it, and ends when it is dropped.
 
 mod answer;
+mod betas;
 mod conversation;
 mod http;
+mod images;
 mod log;
 mod rules;
 mod script;

@@ -1,6 +1,8 @@
 //! The documented rules for one request. A breach is worded as the API words it.
 
+use super::betas;
 use super::http::Request;
+use super::images;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -9,6 +11,7 @@ pub(super) fn check(request: &Request) -> Result<(), String> {
     check_head(request)?;
     let body = &request.body;
     check_fields(body)?;
+    betas::check(request)?;
     check_tools(body)?;
     check_marks(body)?;
     check_messages(request.messages())
@@ -34,7 +37,17 @@ fn check_head(request: &Request) -> Result<(), String> {
 }
 
 fn check_fields(body: &Value) -> Result<(), String> {
-    const KNOWN: [&str; 7] = ["model", "max_tokens", "stream", "system", "tools", "thinking", "messages"];
+    const KNOWN: [&str; 9] = [
+        "model",
+        "max_tokens",
+        "stream",
+        "system",
+        "tools",
+        "thinking",
+        "output_config",
+        "context_management",
+        "messages",
+    ];
     let fields = body.as_object().ok_or("Input should be a valid dictionary")?;
     if let Some(name) = fields.keys().find(|name| !KNOWN.contains(&name.as_str())) {
         return Err(format!("{name}: Extra inputs are not permitted"));
@@ -162,12 +175,6 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
     if !open.is_empty() {
         return Err(without_results(messages.len() - 1, &open));
     }
-    if messages.last().is_some_and(|message| message["role"] == "assistant") {
-        return Err(
-            "This model does not support assistant message prefill. The conversation must end with a user message."
-                .into(),
-        );
-    }
     Ok(())
 }
 
@@ -229,10 +236,11 @@ fn check_block(role: &str, place: &str, block: &Value) -> Result<(), String> {
         }
         ("user", "tool_result") => {
             check_keys(place, block, &["type", "tool_use_id", "content", "is_error", "cache_control"])?;
-            if !id("tool_use_id")
-                || !filled("content")
-                || !(block["is_error"].is_null() || block["is_error"].is_boolean())
-            {
+            let content = match block["content"].as_array() {
+                Some(blocks) => images::check(place, blocks, block["is_error"] == true)?,
+                None => filled("content"),
+            };
+            if !id("tool_use_id") || !content || !(block["is_error"].is_null() || block["is_error"].is_boolean()) {
                 return Err(format!(
                     "{place}.tool_result: it needs an id, a content that is not blank, and a Boolean is_error"
                 ));
@@ -265,7 +273,7 @@ fn check_block(role: &str, place: &str, block: &Value) -> Result<(), String> {
     }
 }
 
-fn check_keys(place: &str, object: &Value, known: &[&str]) -> Result<(), String> {
+pub(super) fn check_keys(place: &str, object: &Value, known: &[&str]) -> Result<(), String> {
     match object.as_object().into_iter().flatten().find(|(name, _)| !known.contains(&name.as_str())) {
         Some((name, _)) => Err(format!("{place}.{name}: Extra inputs are not permitted")),
         None => Ok(()),

@@ -10,12 +10,15 @@ use std::fmt;
 pub(crate) struct Script {
     lanes: Vec<Lane>,
     pub(super) key: Option<String>,
+    pub(super) rewrites: bool,
 }
 
 /// Answers for some of the requests.
 struct Lane {
     /// Text that the first user message holds; empty for all.
     about: String,
+    /// The model that is asked; empty for all.
+    model: String,
     answers: Answers,
     /// How many calls were answered, by conversation.
     taken: BTreeMap<String, usize>,
@@ -58,6 +61,21 @@ impl Script {
         self.lane(text, Answers::Each(answers.into_iter().collect()))
     }
 
+    /// The answers, in order, for each conversation with this model. Ask for such lanes before the one that takes all.
+    pub(crate) fn model(mut self, model: &str, answers: impl IntoIterator<Item = Answer>) -> Self {
+        self = self.lane("", Answers::Each(answers.into_iter().collect()));
+        if let Some(lane) = self.lanes.last_mut() {
+            model.clone_into(&mut lane.model);
+        }
+        self
+    }
+
+    /// Lets messages be replaced by others, as a compaction does.
+    pub(crate) fn rewrites(mut self) -> Self {
+        self.rewrites = true;
+        self
+    }
+
     /// Refuses, as the API does, every request without this key.
     pub(crate) fn key(mut self, key: &str) -> Self {
         self.key = Some(key.to_owned());
@@ -65,13 +83,15 @@ impl Script {
     }
 
     fn lane(mut self, about: &str, answers: Answers) -> Self {
-        self.lanes.push(Lane { about: about.to_owned(), answers, taken: BTreeMap::new() });
+        self.lanes.push(Lane { about: about.to_owned(), model: String::new(), answers, taken: BTreeMap::new() });
         self
     }
 
     pub(super) fn answer(&mut self, request: &Request) -> Option<Answer> {
         let first = request.first_text();
-        let lane = self.lanes.iter_mut().find(|lane| first.contains(&lane.about))?;
+        let is_for =
+            |lane: &&mut Lane| first.contains(&lane.about) && (lane.model.is_empty() || lane.model == request.model());
+        let lane = self.lanes.iter_mut().find(is_for)?;
         let (conversation, answers) = match &mut lane.answers {
             Answers::Made(make) => return Some(make(request)),
             Answers::Shared(answers) => (String::new(), answers),

@@ -6,7 +6,7 @@ use super::http::{Request, chunk, head};
 use super::log::Log;
 use super::rules;
 use super::script::Script;
-use super::stream::{Act, Cut, PING};
+use super::stream::{Act, Cut, How, PING, Place};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener as StdListener};
 use std::sync::{Arc, Mutex};
@@ -46,8 +46,8 @@ impl Mock {
         let shared = Arc::new(Shared {
             start: Instant::now(),
             key: script.key.clone(),
+            conversations: Mutex::new(Conversations::new(script.rewrites)),
             script: Mutex::new(script),
-            conversations: Mutex::default(),
             log: Log::default(),
         });
         let stop = CancellationToken::new();
@@ -67,6 +67,11 @@ impl Mock {
     /// All requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.shared.log.state().requests.clone()
+    }
+
+    /// Which model each request asked.
+    pub(crate) fn models(&self) -> Vec<String> {
+        self.shared.log.state().requests.iter().map(|request| request.model().to_owned()).collect()
     }
 
     /// Every rule that a request broke, in words. A good test ends with this being empty.
@@ -201,13 +206,13 @@ impl Connection {
                     () = gate.passed() => {}
                     () = gone(&mut self.read) => return Ok(After::Abandoned),
                 },
-                Act::Cut(Cut::End(_)) => {}
-                Act::Cut(Cut::Break(_)) => return Ok(After::Close),
-                Act::Cut(Cut::Stall(_)) => {
+                Act::Cut(How::End) => {}
+                Act::Cut(How::Break) => return Ok(After::Close),
+                Act::Cut(How::Stall) => {
                     gone(&mut self.read).await;
                     return Ok(After::Abandoned);
                 }
-                Act::Cut(Cut::Pings(_)) => loop {
+                Act::Cut(How::Pings) => loop {
                     self.write.write_all(&chunk(PING)).await?;
                     tokio::select! {
                         () = tokio::time::sleep(Duration::from_millis(5)) => {}
@@ -248,12 +253,9 @@ impl Shared {
                 let message = message.with_ids(request.number);
                 let tampered = message.cut_arguments.is_some() || has_foreign_ids(&message.blocks);
                 let sent = match answer.wire.cut {
-                    Some(Cut::End(place) | Cut::Break(place) | Cut::Stall(place) | Cut::Pings(place))
-                        if !place.is_empty() =>
-                    {
-                        Sent::Nothing
-                    }
+                    Some(Cut { place: Place::Before(_) | Place::AfterBlock(_), .. }) => Sent::Nothing,
                     _ if tampered => Sent::Anything,
+                    _ if message.stop_reason.as_deref() == Some("pause_turn") => Sent::Paused(echo(&message.blocks)),
                     _ => Sent::Blocks(echo(&message.blocks)),
                 };
                 answer.kind = Kind::Message(Box::new(message));
@@ -262,6 +264,7 @@ impl Shared {
             Kind::Events(_) | Kind::Whole { status: 200, .. } => Sent::Anything,
             Kind::Whole { .. } | Kind::Hang | Kind::Close => Sent::Nothing,
         };
+        conversations.thinking_refused |= answer.refuses_thinking();
         conversations.note(request, sent);
         answer
     }

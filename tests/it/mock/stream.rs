@@ -11,7 +11,7 @@ pub(super) struct Wire {
     pub(super) noise: bool,
     pub(super) bare: bool,
     pub(super) cut: Option<Cut>,
-    pub(super) pause: Option<(&'static str, Gate)>,
+    pub(super) pauses: Vec<(Place<'static>, Gate)>,
 }
 
 /// How a line ends.
@@ -23,21 +23,34 @@ pub(crate) enum LineEnd {
     Cr,
 }
 
-/// What happens before the first event of a type; the empty type stands for the end of the stream.
+/// A place in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
-    End(&'static str),
-    Break(&'static str),
-    Stall(&'static str),
-    Pings(&'static str),
+pub(super) enum Place<'a> {
+    /// Before the first event of a type.
+    Before(&'a str),
+    /// After a block of this number is complete.
+    AfterBlock(usize),
+    /// After everything.
+    End,
 }
 
-impl Cut {
-    const fn place(self) -> &'static str {
-        match self {
-            Self::End(event) | Self::Break(event) | Self::Stall(event) | Self::Pings(event) => event,
-        }
-    }
+/// How a stream does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) how: How,
+    pub(super) place: Place<'static>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// It ends as it should end.
+    End,
+    /// The connection breaks.
+    Break,
+    /// Silence, until the client goes away.
+    Stall,
+    /// Nothing but pings, until the client goes away.
+    Pings,
 }
 
 /// What the connection does next.
@@ -46,7 +59,7 @@ pub(super) enum Act {
     Write(Vec<u8>),
     Wait(Gate),
     /// The last act, when it is not the proper end.
-    Cut(Cut),
+    Cut(How),
 }
 
 impl Wire {
@@ -54,17 +67,12 @@ impl Wire {
     pub(super) fn acts(&self, events: &[Value]) -> Vec<Act> {
         let mut acts = Vec::new();
         let mut pending = Vec::new();
-        let mut pause = self.pause.clone();
+        let mut pauses = self.pauses.clone();
         for (index, event) in events.iter().enumerate() {
-            let kind = event["type"].as_str().unwrap_or_default();
-            if let Some(cut) = self.cut.filter(|cut| cut.place() == kind) {
-                self.flush(&mut pending, &mut acts);
-                acts.push(Act::Cut(cut));
+            let before = Place::Before(kind_of(event));
+            self.pause(before, &mut pauses, &mut pending, &mut acts);
+            if self.cut_at(before, &mut pending, &mut acts) {
                 return acts;
-            }
-            if let Some((_, gate)) = pause.take_if(|(place, _)| *place == kind) {
-                self.flush(&mut pending, &mut acts);
-                acts.push(Act::Wait(gate));
             }
             pending.extend_from_slice(self.frame(event, index + 1 == events.len()).as_bytes());
             if self.noise {
@@ -72,10 +80,39 @@ impl Wire {
                     self.with_ends(": a comment\n\nevent: ping\ndata: {\"type\": \"ping\"}\n\n").as_bytes(),
                 );
             }
+            if let ("content_block_stop", Some(block)) = (kind_of(event), event["index"].as_u64()) {
+                let after = Place::AfterBlock(usize::try_from(block).unwrap());
+                self.pause(after, &mut pauses, &mut pending, &mut acts);
+                if self.cut_at(after, &mut pending, &mut acts) {
+                    return acts;
+                }
+            }
         }
         self.flush(&mut pending, &mut acts);
-        acts.extend(self.cut.map(Act::Cut));
+        self.cut_at(Place::End, &mut pending, &mut acts);
         acts
+    }
+
+    /// Each pause is made once.
+    fn pause(
+        &self,
+        place: Place<'_>,
+        pauses: &mut Vec<(Place<'static>, Gate)>,
+        pending: &mut Vec<u8>,
+        acts: &mut Vec<Act>,
+    ) {
+        while let Some(at) = pauses.iter().position(|(known, _)| *known == place) {
+            self.flush(pending, acts);
+            acts.push(Act::Wait(pauses.remove(at).1));
+        }
+    }
+
+    /// Whether the stream is cut there.
+    fn cut_at(&self, place: Place<'_>, pending: &mut Vec<u8>, acts: &mut Vec<Act>) -> bool {
+        let Some(cut) = self.cut.filter(|cut| cut.place == place) else { return false };
+        self.flush(pending, acts);
+        acts.push(Act::Cut(cut.how));
+        true
     }
 
     fn flush(&self, pending: &mut Vec<u8>, acts: &mut Vec<Act>) {
@@ -85,7 +122,7 @@ impl Wire {
     }
 
     fn frame(&self, event: &Value, last: bool) -> String {
-        let kind = event["type"].as_str().unwrap_or_default();
+        let kind = kind_of(event);
         let frame = match (self.bare, last) {
             (false, _) => format!("event: {kind}\ndata: {event}\n\n"),
             (true, false) => format!("data:{event}\n\n"),
@@ -101,6 +138,10 @@ impl Wire {
             LineEnd::Cr => text.replace('\n', "\r"),
         }
     }
+}
+
+fn kind_of(event: &Value) -> &str {
+    event["type"].as_str().unwrap_or_default()
 }
 
 /// A ping, as it is sent in a stall.
@@ -132,7 +173,13 @@ impl Message {
         if let Some(details) = &self.stop_details {
             delta["stop_details"] = details.clone();
         }
-        events.push(json!({"type": "message_delta", "delta": delta, "usage": self.usage}));
+        let mut end = json!({"type": "message_delta", "delta": delta, "usage": self.usage});
+        if let Some((uses, tokens)) = self.cleared {
+            let edit =
+                json!({"type": "clear_tool_uses_20250919", "cleared_tool_uses": uses, "cleared_input_tokens": tokens});
+            end["context_management"] = json!({"applied_edits": [edit]});
+        }
+        events.push(end);
         events.push(json!({"type": "message_stop"}));
         events
     }
