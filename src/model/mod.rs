@@ -1,7 +1,8 @@
 //! Talking to models: one call is one attempt, its answer a whole message or a failure that says what to do.
 //!
 //! Bytes of a stream become frames (`sse`), frames a message (`anthropic`); a cassette (`replay`) goes the same way as a
-//! server's answer (`http`). Nothing is tried again here: the query decides.
+//! server's answer (`http`). While it streams, each part is told as soon as it is whole (`progress`). Nothing is tried again
+//! here: the query decides.
 
 mod anthropic;
 mod cassette;
