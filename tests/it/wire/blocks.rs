@@ -89,9 +89,12 @@ async fn a_slow_consumer_slows_the_stream_loses_no_block_and_meets_no_limit() {
     (setup.timeouts.idle, setup.timeouts.content_idle) = (SHORT, SHORT);
     let talk = setup.talk();
     let (reply, seen) = watched(&talk, 1, async |screen| {
-        let mut seen = vec![next(screen).await.unwrap()];
-        tokio::time::sleep(2 * SHORT).await; // What is measured: longer than either limit, in which nobody reads.
+        let mut seen = Vec::new();
         while seen.len() < 40 {
+            if seen.len() == 37 {
+                // What is measured: longer than either limit nobody reads, while the last block waits for room.
+                tokio::time::sleep(2 * SHORT).await;
+            }
             seen.push(next(screen).await.unwrap());
         }
         held.open();
