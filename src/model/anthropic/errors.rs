@@ -144,7 +144,8 @@ fn classify(status: Option<u16>, told: &Told, words: &str) -> (Kind, Remedy) {
     let message = words.to_lowercase();
     let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
     let overflow = told.kind == "exceed_context_size_error" || told.code.contains("context_length_exceeded");
-    let about_request = overflow || matches!(status, None | Some(400 | 413 | 422));
+    let busy = matches!(told.kind.as_str(), "rate_limit_error" | "overloaded_error");
+    let about_request = overflow || (!busy && matches!(status, None | Some(400 | 413 | 422)));
     if let Some(cure) = refusals::cure(&message).filter(|_| about_request) {
         return cure;
     }
@@ -370,6 +371,7 @@ mod tests {
         assert_eq!(event("rate_limit_error", "x"), (Kind::RateLimited, true));
         assert_eq!(event("invalid_request_error", "x"), (Kind::InvalidRequest, false));
         assert_eq!(event("invalid_request_error", "prompt is too long: 1 > 0"), (Kind::ContextExhausted, false));
+        assert_eq!(event("rate_limit_error", "prompt is too long for this minute"), (Kind::RateLimited, true));
         assert_eq!(event("authentication_error", "x"), (Kind::Auth, false));
         assert_eq!(event("billing_error", "x"), (Kind::Billing, false));
         assert_eq!(event("new_error", "x"), (Kind::Api, true));
