@@ -1,6 +1,7 @@
 //! What to run, and how it ended.
 
 use super::{Capture, Environment, Output};
+use bytes::Bytes;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,12 +16,17 @@ pub struct Command {
     pub cwd: PathBuf,
     /// The whole environment.
     pub env: Environment,
+    /// What it finds on its standard input, through a pipe; `None` is `/dev/null`. It need not read it.
+    pub input: Option<Bytes>,
     /// Past it the command is ended.
     pub timeout: Duration,
     /// How long it may live on after SIGTERM, before SIGKILL.
     pub grace: Duration,
     /// What is kept of its output.
     pub capture: Capture,
+    /// How many bytes of stdout, and as many of stderr, are also kept apart, half of them from the beginning and half
+    /// from the end; `None` makes one pipe of the two, which alone keeps their exact order.
+    pub apart: Option<usize>,
     /// Ends it early.
     pub cancel: CancellationToken,
 }
@@ -29,7 +35,7 @@ impl Command {
     /// Between SIGTERM and SIGKILL: time to remove a lock file, not to finish work.
     pub const GRACE: Duration = Duration::from_secs(2);
 
-    /// A command with the usual grace and capture.
+    /// A command with the usual grace and capture, no input, and its streams as one.
     pub fn new(
         argv: Vec<String>,
         cwd: impl Into<PathBuf>,
@@ -37,7 +43,17 @@ impl Command {
         timeout: Duration,
         cancel: CancellationToken,
     ) -> Self {
-        Self { argv, cwd: cwd.into(), env, timeout, grace: Self::GRACE, capture: Capture::default(), cancel }
+        Self {
+            argv,
+            cwd: cwd.into(),
+            env,
+            input: None,
+            timeout,
+            grace: Self::GRACE,
+            capture: Capture::default(),
+            apart: None,
+            cancel,
+        }
     }
 }
 
@@ -46,12 +62,23 @@ impl Command {
 pub struct Finished {
     /// How it ended.
     pub end: End,
-    /// What it wrote, stdout and stderr in the order of writing.
+    /// What it wrote, stdout and stderr in the order of writing; in that of reading when they are kept apart.
     pub output: Output,
+    /// What it wrote to each of them, when they are kept apart and it was started.
+    pub streams: Option<Streams>,
     /// From the start to the end of its last process.
     pub duration: Duration,
     /// Background processes that were alive when it ended, and were killed.
     pub leftovers: u32,
+}
+
+/// What a command wrote to its two streams.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Streams {
+    /// Its standard output.
+    pub stdout: Output,
+    /// Its standard error.
+    pub stderr: Output,
 }
 
 /// How a command ended.

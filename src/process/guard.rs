@@ -1,9 +1,11 @@
 //! The guard's side: starts the command, ends all that descends from it, reports how it ended.
 //!
-//! On descriptor 0 is the socket to the runner, on 2 the pipe for the command's output. The report is one line:
-//! [`Report`]'s text. Any byte from the runner, or the end of the stream, means: end it now.
+//! On descriptor 0 is the socket to the runner, on 2 the pipe for the command's output. What else the command gets comes
+//! first through the socket ([`handover`](super::handover)). The report is one line: [`Report`]'s text. Any further byte
+//! from the runner, or the end of the stream, means: end it now.
 
 use super::descendants::{below, kill_all};
+use super::handover::{ERRORS, INPUT, receive};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, setsid, wait};
 use std::collections::BTreeSet;
@@ -24,19 +26,19 @@ pub(super) const NAME: &str = "rnr-guard";
 /// Between two looks at whether killed processes are gone.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A guard's life: `GRACE_MS -- PROGRAM ARGUMENTS…`.
+/// A guard's life: `GRACE_MS [input] [errors] -- PROGRAM ARGUMENTS…`.
 ///
 /// Its own exit code means nothing: the report does. Must be called before anything else is set up, since a guard is
 /// started for each command.
 pub fn guard_main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut args = args;
     let grace = args.next().and_then(|text| text.to_str()?.parse().ok()).map(Duration::from_millis);
-    let separator = args.next();
+    let handed: Vec<OsString> = args.by_ref().take_while(|text| text != "--").collect();
     let (Some(grace), Some(program)) = (grace, args.next()) else { return ExitCode::from(2) };
-    if separator.is_none_or(|text| text != "--") {
+    if handed.iter().any(|word| word != INPUT && word != ERRORS) {
         return ExitCode::from(2);
     }
-    let report = match start(&program, args) {
+    let report = match start(&program, args, &handed) {
         Ok(main) => watch(main, grace),
         Err(error) => Report::not_started(&program, &error),
     };
@@ -46,7 +48,7 @@ pub fn guard_main(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
-fn start(program: &OsString, args: impl Iterator<Item = OsString>) -> io::Result<Pid> {
+fn start(program: &OsString, args: impl Iterator<Item = OsString>, handed: &[OsString]) -> io::Result<Pid> {
     // A session of its own has no terminal. It fails only for a group leader, which a fresh child never is.
     let _ = setsid();
     #[cfg(target_os = "linux")]
@@ -55,11 +57,22 @@ fn start(program: &OsString, args: impl Iterator<Item = OsString>) -> io::Result
         rustix::process::set_child_subreaper(Some(getpid()))?;
     }
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3)?;
+    let (mut stdin, mut stderr) = (Stdio::null(), Stdio::from(output.try_clone()?));
+    if !handed.is_empty() {
+        let descriptors = receive(rustix::stdio::stdin())?;
+        if descriptors.len() != handed.len() {
+            return Err(io::Error::other("the runner did not hand over what it announced"));
+        }
+        for (word, descriptor) in handed.iter().zip(descriptors) {
+            *(if word == INPUT { &mut stdin } else { &mut stderr }) = Stdio::from(descriptor);
+        }
+    }
+    // Nothing of this stays open here: the runner would not see that the command has closed its end.
     let child = std::process::Command::new(program)
         .args(args)
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output)
+        .stdin(stdin)
+        .stdout(output)
+        .stderr(stderr)
         .process_group(0)
         .spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

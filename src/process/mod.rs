@@ -5,9 +5,9 @@
 //! reports on it how the command ended; when the other end closes (the call was given up, or the runner was killed, with
 //! SIGKILL too) the guard ends everything below it and itself. So no child outlives its call, and none the runner.
 //!
-//! Invariants: every command has a time limit; its standard input is `/dev/null` and it has no terminal; stdout and
-//! stderr are one pipe, read at once and held in bounded memory; its environment is complete and explicit; background
-//! children end with the command.
+//! Invariants: every command has a time limit; its standard input is `/dev/null` or bytes that it need not read, and it
+//! has no terminal; stdout and stderr are one pipe, or two on demand, read at once and held in bounded memory; its
+//! environment is complete and explicit; background children end with the command.
 //!
 //! What it can't do: on systems other than Linux a process that leaves its process group escapes; nowhere can it stop a
 //! command that kills the runner itself.
@@ -17,11 +17,13 @@ mod command;
 mod descendants;
 mod environment;
 mod guard;
+mod handover;
+mod listen;
 mod orphans;
 mod run;
 
 pub use capture::{Capture, Output};
-pub use command::{Command, End, Finished};
+pub use command::{Command, End, Finished, Streams};
 pub use environment::Environment;
 pub use guard::{SUBCOMMAND, guard_main};
 pub use orphans::{adopt_orphans, sweep};

@@ -1,11 +1,13 @@
-//! The runner's side: starts a guard, reads the output, keeps the time, waits for the report.
+//! The runner's side: starts a guard, feeds the command, reads its output, keeps the time, waits for the report.
 
-use super::capture::Recorder;
 use super::guard::{NAME, Report};
+use super::handover::{ERRORS, INPUT, send};
+use super::listen::Listener;
 use super::orphans::{Registered, end_session};
-use super::{Command, End, Finished, Output};
+use super::{Command, End, Finished, Output, Streams};
+use bytes::Bytes;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::pin::pin;
@@ -20,20 +22,17 @@ use tokio::time::{Instant, sleep, timeout};
 /// How long a guard may take, after the grace, to end what it guards: only a process that cannot be killed needs it.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// How much is read from the pipe at once; the usual size of a pipe.
-const CHUNK: usize = 64 << 10;
-
 /// Runs a command to its end.
 ///
 /// Comes back when all its processes are gone, at the latest `grace` and some seconds after `timeout` or `cancel`. Never
 /// fails: what goes wrong is an [`End`]. When the future is dropped the command is ended in the same way.
 pub async fn run(command: Command) -> Finished {
     let began = Instant::now();
-    let (end, output, leftovers) = match start(&command).await {
+    let (end, (output, streams), leftovers) = match start(&command).await {
         Ok(call) => call.finish(&command).await,
-        Err(end) => (end, Output::default(), 0),
+        Err(end) => (end, <(Output, Option<Streams>)>::default(), 0),
     };
-    Finished { end, output, duration: began.elapsed(), leftovers }
+    Finished { end, output, streams, duration: began.elapsed(), leftovers }
 }
 
 /// A running command.
@@ -41,7 +40,9 @@ struct Call {
     guard: Child,
     registered: Registered,
     control: UnixStream,
+    input: Option<pipe::Sender>,
     output: pipe::Receiver,
+    errors: Option<pipe::Receiver>,
 }
 
 async fn start(command: &Command) -> Result<Call, End> {
@@ -66,6 +67,22 @@ async fn start(command: &Command) -> Result<Call, End> {
 fn spawn(command: &Command) -> io::Result<Call> {
     let (control, guards_end) = StdUnixStream::pair()?;
     let (output, writer) = io::pipe()?;
+    let input = command.input.as_ref().map(|_| io::pipe()).transpose()?;
+    let errors = command.apart.map(|_| io::pipe()).transpose()?;
+    let handed: Vec<_> = [
+        input.as_ref().map(|(reader, _)| (INPUT, reader.as_fd())),
+        errors.as_ref().map(|(_, writer)| (ERRORS, writer.as_fd())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let (words, descriptors): (Vec<_>, Vec<_>) = handed.into_iter().unzip();
+    if !descriptors.is_empty() {
+        // They wait in the socket for the guard.
+        send(&control, &descriptors)?;
+    }
+    let input = input.map(|(_, writer)| pipe::Sender::from_owned_fd(writer.into())).transpose()?;
+    let errors = errors.map(|(reader, _)| pipe::Receiver::from_owned_fd(reader.into())).transpose()?;
     control.set_nonblocking(true)?;
     let control = UnixStream::from_std(control)?;
     let output = pipe::Receiver::from_owned_fd(output.into())?;
@@ -74,6 +91,7 @@ fn spawn(command: &Command) -> io::Result<Call> {
         .arg0(NAME)
         .args(ENTRY)
         .arg(command.grace.as_millis().to_string())
+        .args(words)
         .arg("--")
         .args(&command.argv)
         .current_dir(&command.cwd)
@@ -87,7 +105,7 @@ fn spawn(command: &Command) -> io::Result<Call> {
         let pid = child.id();
         Ok((child, pid))
     })?;
-    Ok(Call { guard, registered, control, output })
+    Ok(Call { guard, registered, control, input, output, errors })
 }
 
 /// This program, even when its file has been replaced in the meantime.
@@ -106,58 +124,63 @@ const ENTRY: &[&str] =
     &["--exact", "process::tests::guard_entry", "--ignored", "--nocapture", "--test-threads=1", "--"];
 
 impl Call {
-    async fn finish(mut self, command: &Command) -> (End, Output, u32) {
-        let mut recorder = Recorder::open(command.capture.clone()).await;
-        let mut chunk = vec![0; CHUNK];
+    async fn finish(mut self, command: &Command) -> (End, (Output, Option<Streams>), u32) {
+        let mut listener = Listener::open(command.capture.clone(), command.apart, self.output, self.errors).await;
         let verdict = {
             let mut supervising = pin!(supervise(&mut self.control, command));
-            let mut open = true;
+            let mut feeding = pin!(feed(self.input, command.input.clone().unwrap_or_default()));
+            let mut hungry = true;
             loop {
                 tokio::select! {
                     biased; // A flood of output must not delay the timer.
                     verdict = &mut supervising => break verdict,
-                    count = self.output.read(&mut chunk), if open => match count {
-                        Ok(count @ 1..) => recorder.push(&chunk[..count]).await,
-                        Ok(0) | Err(_) => open = false,
-                    },
+                    () = &mut feeding, if hungry => hungry = false,
+                    piece = listener.hear() => listener.take(piece).await,
                 }
             }
         };
-        let (end, leftovers) = self.close(verdict).await;
-        drain(&self.output, &mut recorder).await;
-        (end, recorder.finish().await, leftovers)
+        let (end, leftovers) = close(self.guard, &self.registered, verdict).await;
+        (end, listener.finish().await, leftovers)
     }
+}
 
-    /// Waits for the guard's own end, and does its work if it could not.
-    async fn close(&mut self, verdict: Verdict) -> (End, u32) {
-        let reported = verdict.report.is_some();
-        if !reported {
-            // It is dead or stuck; a stuck one would hold its processes for ever.
-            drop(self.guard.start_kill());
-        }
-        let status = timeout(MARGIN, self.guard.wait()).await;
-        let mut leftovers = 0;
-        if let (false, Some(pid)) = (reported, self.registered.pid()) {
-            let ending = tokio::task::spawn_blocking(move || end_session(pid.as_raw_pid()));
-            leftovers = ending.await.unwrap_or_default();
-        }
-        let end = match verdict.report {
-            Some(Report::Exited { code, leftovers: count }) => {
-                leftovers = count;
-                End::Exited(code)
-            }
-            Some(Report::Signaled { signal, leftovers: count }) => {
-                leftovers = count;
-                End::Signaled(signal)
-            }
-            Some(Report::NotStarted { missing, message }) => End::NotStarted { missing, message },
-            None => match status.ok().and_then(Result::ok).and_then(|status| status.signal()) {
-                Some(signal) => End::Signaled(signal),
-                None => End::NotStarted { missing: false, message: "its guard ended without a report".into() },
-            },
-        };
-        (verdict.forced.unwrap_or(end), leftovers)
+/// Writes what the command may read, and closes the pipe.
+async fn feed(input: Option<pipe::Sender>, bytes: Bytes) {
+    if let Some(mut input) = input {
+        // A command that does not want it closes its end: that is its right, and no failure.
+        drop(input.write_all(&bytes).await);
     }
+}
+
+/// Waits for the guard's own end, and does its work if it could not.
+async fn close(mut guard: Child, registered: &Registered, verdict: Verdict) -> (End, u32) {
+    let reported = verdict.report.is_some();
+    if !reported {
+        // It is dead or stuck; a stuck one would hold its processes for ever.
+        drop(guard.start_kill());
+    }
+    let status = timeout(MARGIN, guard.wait()).await;
+    let mut leftovers = 0;
+    if let (false, Some(pid)) = (reported, registered.pid()) {
+        let ending = tokio::task::spawn_blocking(move || end_session(pid.as_raw_pid()));
+        leftovers = ending.await.unwrap_or_default();
+    }
+    let end = match verdict.report {
+        Some(Report::Exited { code, leftovers: count }) => {
+            leftovers = count;
+            End::Exited(code)
+        }
+        Some(Report::Signaled { signal, leftovers: count }) => {
+            leftovers = count;
+            End::Signaled(signal)
+        }
+        Some(Report::NotStarted { missing, message }) => End::NotStarted { missing, message },
+        None => match status.ok().and_then(Result::ok).and_then(|status| status.signal()) {
+            Some(signal) => End::Signaled(signal),
+            None => End::NotStarted { missing: false, message: "its guard ended without a report".into() },
+        },
+    };
+    (verdict.forced.unwrap_or(end), leftovers)
 }
 
 /// What came of a call.
@@ -186,16 +209,4 @@ async fn report(control: &mut UnixStream) -> Option<Report> {
     // An error (the other end reset) is an end like any other: the line counts.
     drop(control.read_to_end(&mut bytes).await);
     Report::parse(String::from_utf8_lossy(&bytes).strip_suffix('\n')?)
-}
-
-/// Takes what lies in the pipe. Its writers are dead, so there is no waiting for its end: a stranger may hold it too.
-async fn drain(output: &pipe::Receiver, recorder: &mut Recorder) {
-    const MOST: usize = 1 << 20; // The largest size of a pipe without privileges.
-    let mut chunk = vec![0; CHUNK];
-    let mut taken = 0;
-    while taken < MOST {
-        let Ok(count @ 1..) = output.try_read(&mut chunk) else { break };
-        recorder.push(&chunk[..count]).await;
-        taken += count;
-    }
 }

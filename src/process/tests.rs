@@ -158,6 +158,101 @@ async fn b096_a_child_that_closes_its_streams_harms_nobody() {
     assert_eq!((finished.end, finished.output.total), (End::Exited(4), 0));
 }
 
+/// More than any pipe holds.
+const MEGABYTE: usize = 1 << 20;
+
+/// A script that may read that many bytes, with its streams apart.
+fn fed(cwd: &Path, script: &str, bytes: usize) -> Command {
+    Command { input: Some("x".repeat(bytes).into()), apart: Some(1000), ..shell(cwd, script) }
+}
+
+#[tokio::test]
+async fn what_it_is_given_to_read_arrives_whole_and_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    for bytes in [0, 1, 70_000, MEGABYTE] {
+        // By name too, which a socket would refuse.
+        for script in ["wc -c", "cat < /dev/stdin | wc -c"] {
+            let finished = timeout(FOREVER, run(fed(folder.path(), script, bytes))).await.unwrap();
+            assert_eq!((finished.end, finished.output.text().trim()), (End::Exited(0), bytes.to_string().as_str()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_echo_of_all_that_it_reads_does_not_block_either_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let finished = timeout(FOREVER, run(fed(folder.path(), "tee /dev/stderr", MEGABYTE))).await.unwrap();
+    assert_eq!((finished.end, finished.output.total), (End::Exited(0), 2 * MEGABYTE as u64));
+}
+
+#[tokio::test]
+async fn b094_b096_a_command_need_not_read_what_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    for (script, code) in [
+        ("exit 0", 0),
+        ("exec <&-; echo closed; exit 3", 3),
+        ("exec sleep 0.05", 0),
+        ("head -c 1 > /dev/null; exit 4", 4),
+        // Somebody in the background holds the pipe and does not read.
+        ("sleep 600 <&0 & exit 5", 5),
+    ] {
+        for bytes in [70_000, MEGABYTE] {
+            let finished = timeout(FOREVER, run(fed(folder.path(), script, bytes))).await.unwrap();
+            assert_eq!(finished.end, End::Exited(code), "{script}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn b094_the_timer_covers_the_writing_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for script in ["exec sleep 600", "head -c 100000 > /dev/null; exec sleep 600"] {
+        let mut command = fed(folder.path(), script, MEGABYTE);
+        command.timeout = Duration::from_millis(300);
+        let finished = timeout(FOREVER, run(command)).await.unwrap();
+        assert_eq!(finished.end, End::TimedOut);
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_run_is_told_in_spite_of_its_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let argv = vec!["no-such-program-at-all".to_owned()];
+    let finished = run(Command { argv, ..fed(folder.path(), "", MEGABYTE) }).await;
+    assert!(matches!(finished.end, End::NotStarted { missing: true, .. }), "{:?}", finished.end);
+}
+
+#[tokio::test]
+async fn streams_are_kept_apart_on_demand_each_within_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "echo out; echo error >&2; echo more; echo by name > /dev/stderr";
+    let log = folder.path().join("log");
+    let mut command = fed(folder.path(), script, 0);
+    command.capture.file = Some(log.clone());
+    let finished = run(command).await;
+    let streams = finished.streams.unwrap();
+    assert_eq!((streams.stdout.text().as_str(), streams.stderr.text().as_str()), ("out\nmore\n", "error\nby name\n"));
+    assert_eq!(finished.output.total, 23);
+    assert_eq!(std::fs::read_to_string(log).unwrap(), finished.output.text());
+    assert_eq!(check(script).await.streams, None);
+    let finished = run(fed(folder.path(), "yes | head -c 5000; yes | head -c 5000 >&2", 0)).await;
+    let streams = finished.streams.unwrap();
+    for output in [streams.stdout, streams.stderr] {
+        assert_eq!((output.head.len(), output.tail.len(), output.total), (500, 500, 5000));
+    }
+}
+
+#[tokio::test]
+async fn b135_a_flood_on_both_streams_does_not_hold_the_timer() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = fed(folder.path(), "yes & yes error >&2", MEGABYTE);
+    command.timeout = Duration::from_secs(1);
+    let finished = timeout(FOREVER, run(command)).await.unwrap();
+    assert_eq!(finished.end, End::TimedOut);
+    let streams = finished.streams.unwrap();
+    assert!(streams.stdout.total > 0 && streams.stderr.total > 0);
+}
+
 #[tokio::test]
 async fn b003_background_children_end_with_the_command() {
     let folder = tempfile::tempdir().unwrap();
@@ -311,8 +406,10 @@ async fn leak_entry() {
     let me = rustix::process::getpid().as_raw_pid();
     run(shell(folder.path(), "true")).await;
     let before = descriptors();
-    for script in ["true", "sleep 600 &", "kill -9 $PPID", "exit 3"] {
+    for script in ["true", "sleep 600 &", "kill -9 $PPID", "exit 3", "exec <&-", "cat"] {
         run(shell(folder.path(), script)).await;
+        run(fed(folder.path(), script, MEGABYTE)).await;
+        run(Command { argv: vec!["absent-program".into()], ..fed(folder.path(), script, MEGABYTE) }).await;
     }
     assert_eq!(descriptors(), before);
     until("no child is left", || !all().iter().any(|entry| entry.parent == me)).await;
