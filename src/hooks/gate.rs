@@ -1,26 +1,12 @@
-//! Runs the commands of a job file that are not the agent's: gates and setup. Says what happened, judges nothing.
+//! Gates: their exit codes judge the work.
 
-use crate::clean::{clean, tail};
-use crate::plan::{CommandLine, GatePlan};
-use crate::process::{Capture, Command, End, Environment, Finished, run};
+use super::call::{KILLED, NOT_EXECUTABLE, NOT_FOUND, SHELL_SAW_KILLED, hint, last_of, meaning, start};
+use crate::plan::GatePlan;
+use crate::process::{End, Environment};
 use crate::query::{HookResult, HookStatus};
-use crate::units::show_duration;
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// What of an output goes into reports and to the model: the end, where the errors are.
-const TAIL: usize = 8 << 10;
-
-/// What the shell reports for a program that it cannot find, and for one that it may not execute.
-const NOT_FOUND: i32 = 127;
-const NOT_EXECUTABLE: i32 = 126;
-
-/// SIGKILL, which no test failure sends: somebody, or a full memory, ended the command.
-const KILLED: i32 = 9;
-
-/// What the shell reports when its command was ended that way.
-const SHELL_SAW_KILLED: i32 = 128 + KILLED;
 
 /// How a gate ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,51 +55,6 @@ pub async fn run_gate(
     }
 }
 
-/// What went wrong with a setup command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetupProblem {
-    /// The end of a sentence: `failed with exit code 1`.
-    pub how: String,
-    /// The end of its output, cleaned.
-    pub tail: String,
-}
-
-/// Runs a setup command. Its whole output goes to `log`, up to 64 MiB.
-///
-/// # Errors
-/// When it did not end by itself with exit code 0.
-pub async fn run_setup(
-    command: &CommandLine,
-    cwd: &Path,
-    env: &Environment,
-    limit: Duration,
-    log: &Path,
-    cancel: &CancellationToken,
-) -> Result<(), SetupProblem> {
-    let finished = start(command, cwd, env, limit, log, cancel).await;
-    let how = match &finished.end {
-        End::Exited(0) => return Ok(()),
-        End::Exited(code) => format!("failed with exit code {code}{}", meaning(*code)),
-        End::Signaled(signal) => format!("was killed by signal {signal}{}", hint(*signal)),
-        End::TimedOut => format!("did not end within {}", show_duration(limit)),
-        End::Cancelled => "was cancelled".to_owned(),
-        End::NotStarted { message, .. } => format!("could not be run: {message}"),
-    };
-    Err(SetupProblem { how, tail: last_of(&finished) })
-}
-
-async fn start(
-    line: &CommandLine,
-    cwd: &Path,
-    env: &Environment,
-    limit: Duration,
-    log: &Path,
-    cancel: &CancellationToken,
-) -> Finished {
-    let capture = Capture { file: Some(log.to_owned()), ..Capture::default() };
-    run(Command { capture, ..Command::new(line.argv(), cwd, env.clone(), limit, cancel.clone()) }).await
-}
-
 fn status(end: &End) -> HookStatus {
     match end {
         End::Exited(0) => HookStatus::Pass,
@@ -129,57 +70,15 @@ fn status(end: &End) -> HookStatus {
     }
 }
 
-/// What an exit code means by convention, to follow it.
-const fn meaning(code: i32) -> &'static str {
-    match code {
-        NOT_FOUND => ": a program was not found",
-        NOT_EXECUTABLE => ": a program may not be executed",
-        SHELL_SAW_KILLED => ": a program was killed, perhaps for want of memory",
-        _ => "",
-    }
-}
-
-const fn hint(signal: i32) -> &'static str {
-    if signal == KILLED { ", perhaps for want of memory" } else { "" }
-}
-
-fn last_of(finished: &Finished) -> String {
-    let mut text = clean(&finished.output.text());
-    if let Some(error) = &finished.output.file_error {
-        text.push_str(&format!("\n[the whole output was not kept: {error}]\n"));
-    }
-    tail(&text, TAIL).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::call::TAIL;
+    use super::super::scene::{ENOUGH, Scene};
     use super::*;
-    use crate::plan::{Before, OnFail};
+    use crate::plan::{Before, CommandLine, OnFail};
     use std::fs;
-    use std::path::PathBuf;
-    use tempfile::TempDir;
-
-    /// Longer than anything here takes.
-    const ENOUGH: Duration = Duration::from_mins(1);
-
-    struct Scene {
-        folder: TempDir,
-        env: Environment,
-        cancel: CancellationToken,
-    }
 
     impl Scene {
-        fn new() -> Self {
-            let mut env = Environment::default();
-            #[expect(clippy::disallowed_methods, reason = "tests start programs from where the person has them")]
-            env.set("PATH", std::env::var("PATH").unwrap());
-            Self { folder: tempfile::tempdir().unwrap(), env, cancel: CancellationToken::new() }
-        }
-
-        fn log(&self) -> PathBuf {
-            self.folder.path().join("logs/gate-1.log")
-        }
-
         async fn gate(&self, line: &str, retries: u32, timeout: Duration) -> GateRun {
             self.gate_of(CommandLine::Shell(line.to_owned()), retries, timeout).await
         }
@@ -196,11 +95,6 @@ mod tests {
                 place: 0,
             };
             run_gate(&gate, self.folder.path(), &self.env, &self.log(), &self.cancel).await
-        }
-
-        async fn setup(&self, line: &str, limit: Duration) -> Result<(), SetupProblem> {
-            let command = CommandLine::Shell(line.to_owned());
-            run_setup(&command, self.folder.path(), &self.env, limit, &self.log(), &self.cancel).await
         }
     }
 
@@ -301,22 +195,5 @@ mod tests {
         let run = scene.gate("echo said", 0, ENOUGH).await;
         assert_eq!(run.result.status, HookStatus::Pass);
         assert!(run.result.tail.starts_with("said\n\n[the whole output was not kept: "), "{}", run.result.tail);
-    }
-
-    #[tokio::test]
-    async fn setup_says_how_it_failed() {
-        let scene = Scene::new();
-        assert_eq!(scene.setup("echo fine", ENOUGH).await, Ok(()));
-        assert_eq!(fs::read_to_string(scene.log()).unwrap(), "fine\n");
-        for (line, how) in [
-            ("echo said; exit 7", "failed with exit code 7"),
-            ("echo said; absent-program 2>/dev/null", "failed with exit code 127: a program was not found"),
-            ("echo said; kill -TERM $$", "was killed by signal 15"),
-        ] {
-            let problem = scene.setup(line, ENOUGH).await.unwrap_err();
-            assert_eq!((problem.how.as_str(), problem.tail.as_str()), (how, "said\n"));
-        }
-        let problem = scene.setup("sleep 1000", Duration::from_millis(300)).await.unwrap_err();
-        assert_eq!(problem.how, "did not end within 0.3s");
     }
 }
