@@ -1,5 +1,6 @@
 //! Where the tests of this module run their commands.
 
+use super::wire::HookSession;
 use crate::process::Environment;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,4 +27,8 @@ impl Scene {
     pub(super) fn log(&self) -> PathBuf {
         self.folder.path().join("logs/gate-1.log")
     }
+}
+
+pub(super) fn session() -> HookSession {
+    HookSession { session_id: "s1".into(), transcript_path: "/run/transcript.jsonl".into(), agent: None }
 }
