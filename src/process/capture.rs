@@ -1,5 +1,6 @@
 //! What is kept of a command's output: its beginning and its end in memory, all of it in a file, each up to a bound.
 
+use super::Live;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use tokio::fs::File;
@@ -63,7 +64,7 @@ impl Output {
 }
 
 /// Without a character at the end whose last bytes are missing.
-fn without_cut_end(bytes: &[u8]) -> &[u8] {
+pub(super) fn without_cut_end(bytes: &[u8]) -> &[u8] {
     let longest = bytes.len().min(3);
     for back in 1..=longest {
         let start = bytes.len() - back;
@@ -85,21 +86,62 @@ fn without_cut_start(bytes: &[u8]) -> &[u8] {
     &bytes[rest..]
 }
 
-/// Takes an output in as it comes.
-pub(super) struct Recorder {
-    limits: Capture,
+/// The part of an output that is held in memory: its beginning and its end, each up to a bound.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The most bytes of the beginning.
+    most_head: usize,
+    /// The most bytes of the end.
+    most_tail: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
+}
+
+impl Held {
+    pub(super) const fn new(most_head: usize, most_tail: usize) -> Self {
+        Self { most_head, most_tail, head: Vec::new(), tail: VecDeque::new(), total: 0 }
+    }
+
+    /// Takes in the next bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let (head, rest) = bytes.split_at(bytes.len().min(self.most_head - self.head.len()));
+        self.head.extend_from_slice(head);
+        let newest = &rest[rest.len().saturating_sub(self.most_tail)..];
+        let surplus = (self.tail.len() + newest.len()).saturating_sub(self.most_tail);
+        self.tail.drain(..surplus);
+        self.tail.extend(newest);
+        self.total += bytes.len() as u64;
+    }
+
+    /// Gives out what was taken in, and begins anew.
+    pub(super) fn take(&mut self) -> Output {
+        let Self { head, tail, total, .. } = std::mem::replace(self, Self::new(self.most_head, self.most_tail));
+        Output { head, tail: tail.into(), total, file_error: None }
+    }
+
+    /// The bytes that are held.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.head.capacity() + self.tail.capacity()
+    }
+}
+
+/// Takes an output in as it comes.
+pub(super) struct Recorder {
+    limits: Capture,
+    held: Held,
+    /// Somebody who reads along.
+    live: Option<Live>,
     file: Option<File>,
     file_error: Option<String>,
 }
 
 impl Recorder {
     /// Makes the file, where one is wanted. A file that cannot be made is no reason not to run.
-    pub(super) async fn open(limits: Capture) -> Self {
-        let mut recorder =
-            Self { limits, head: Vec::new(), tail: VecDeque::new(), total: 0, file: None, file_error: None };
+    pub(super) async fn open(limits: Capture, live: Option<Live>) -> Self {
+        let held = Held::new(limits.head, limits.tail);
+        let mut recorder = Self { limits, held, live, file: None, file_error: None };
         if let Some(path) = recorder.limits.file.clone() {
             if let Some(folder) = path.parent() {
                 // A failure shows when the file is made.
@@ -115,9 +157,11 @@ impl Recorder {
 
     /// Takes in the next bytes.
     pub(super) async fn push(&mut self, bytes: &[u8]) {
-        self.keep(bytes);
-        let before = self.total;
-        self.total += bytes.len() as u64;
+        let before = self.held.total;
+        self.held.push(bytes);
+        if let Some(live) = &self.live {
+            live.push(bytes);
+        }
         if let Some(file) = &mut self.file {
             let room = self.limits.file_limit.saturating_sub(before);
             let fitting = usize::try_from(room).map_or(bytes.len(), |room| room.min(bytes.len()));
@@ -134,22 +178,7 @@ impl Recorder {
     /// Ends the recording.
     pub(super) async fn finish(mut self) -> Output {
         self.close_file().await;
-        Output { head: self.head, tail: self.tail.into(), total: self.total, file_error: self.file_error }
-    }
-
-    /// The bytes that are held in memory.
-    #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
-        self.head.capacity() + self.tail.capacity()
-    }
-
-    fn keep(&mut self, bytes: &[u8]) {
-        let (head, rest) = bytes.split_at(bytes.len().min(self.limits.head - self.head.len()));
-        self.head.extend_from_slice(head);
-        let newest = &rest[rest.len().saturating_sub(self.limits.tail)..];
-        let surplus = (self.tail.len() + newest.len()).saturating_sub(self.limits.tail);
-        self.tail.drain(..surplus);
-        self.tail.extend(newest);
+        Output { file_error: self.file_error, ..self.held.take() }
     }
 
     async fn close_file(&mut self) {
@@ -172,7 +201,7 @@ mod tests {
     use super::*;
 
     async fn record(head: usize, tail: usize, parts: &[&[u8]]) -> Output {
-        let mut recorder = Recorder::open(Capture { head, tail, file: None, file_limit: 0 }).await;
+        let mut recorder = Recorder::open(Capture { head, tail, file: None, file_limit: 0 }, None).await;
         for part in parts {
             recorder.push(part).await;
         }
@@ -210,11 +239,11 @@ mod tests {
 
     #[tokio::test]
     async fn b136_memory_is_bounded_at_the_reader() {
-        let mut recorder = Recorder::open(Capture { head: 1000, tail: 3000, file: None, file_limit: 0 }).await;
+        let mut recorder = Recorder::open(Capture { head: 1000, tail: 3000, file: None, file_limit: 0 }, None).await;
         let chunk = [b'y'; 8192];
         for _ in 0..10_000 {
             recorder.push(&chunk).await;
-            assert!(recorder.held() <= 16_384, "{} bytes held", recorder.held());
+            assert!(recorder.held.size() <= 16_384, "{} bytes held", recorder.held.size());
         }
         assert_eq!(recorder.finish().await.omitted(), 81_920_000 - 4000);
     }
@@ -228,7 +257,7 @@ mod tests {
             (vec!["12345", "67890"], "1234567890"),
             (vec!["12345", "67890x", "more"], "1234567890\n[what follows the first 10 bytes was not kept]\n"),
         ] {
-            let mut recorder = Recorder::open(limits.clone()).await;
+            let mut recorder = Recorder::open(limits.clone(), None).await;
             for part in parts {
                 recorder.push(part.as_bytes()).await;
             }
@@ -241,7 +270,7 @@ mod tests {
     async fn a_file_that_cannot_be_written_is_told_and_changes_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let limits = Capture { file: Some(folder.path().into()), ..Capture::default() };
-        let mut recorder = Recorder::open(limits).await;
+        let mut recorder = Recorder::open(limits, None).await;
         recorder.push(b"text").await;
         let output = recorder.finish().await;
         assert_eq!(output.text(), "text");

@@ -1,7 +1,7 @@
 //! What a command writes, taken in as it comes: one pipe, or one for each stream.
 
 use super::capture::Recorder;
-use super::{Capture, Output, Streams};
+use super::{Capture, Live, Output, Streams};
 use std::future::pending;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
@@ -34,18 +34,19 @@ pub(super) struct Piece {
 }
 
 impl Listener {
-    /// Listens to `output`, and to `errors` when they come apart; `apart` is what is kept of each.
+    /// Listens to `output`, and to `errors` when they come apart; `apart` is what is kept of each. `live` reads along.
     pub(super) async fn open(
         capture: Capture,
+        live: Option<Live>,
         apart: Option<usize>,
         output: pipe::Receiver,
         errors: Option<pipe::Receiver>,
     ) -> Self {
-        let whole = Recorder::open(capture).await;
+        let whole = Recorder::open(capture, live).await;
         let own = match apart {
             Some(bytes) => {
                 let half = Capture { head: bytes / 2, tail: bytes - bytes / 2, file: None, file_limit: 0 };
-                Some((Recorder::open(half.clone()).await, Recorder::open(half).await))
+                Some((Recorder::open(half.clone(), None).await, Recorder::open(half, None).await))
             }
             None => None,
         };

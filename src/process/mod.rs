@@ -19,6 +19,7 @@ mod environment;
 mod guard;
 mod handover;
 mod listen;
+mod live;
 mod orphans;
 mod run;
 
@@ -26,8 +27,9 @@ pub use capture::{Capture, Output};
 pub use command::{Command, End, Finished, Streams};
 pub use environment::Environment;
 pub use guard::{SUBCOMMAND, guard_main};
+pub use live::Live;
 pub use orphans::{adopt_orphans, sweep};
-pub use run::run;
+pub use run::{run, run_live};
 
 #[cfg(test)]
 mod tests;

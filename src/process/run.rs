@@ -4,7 +4,7 @@ use super::guard::{NAME, Report};
 use super::handover::{ERRORS, INPUT, send};
 use super::listen::Listener;
 use super::orphans::{Registered, end_session};
-use super::{Command, End, Finished, Output, Streams};
+use super::{Command, End, Finished, Live, Output, Streams};
 use bytes::Bytes;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,9 +27,18 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// Comes back when all its processes are gone, at the latest `grace` and some seconds after `timeout` or `cancel`. Never
 /// fails: what goes wrong is an [`End`]. When the future is dropped the command is ended in the same way.
 pub async fn run(command: Command) -> Finished {
+    perform(command, None).await
+}
+
+/// Runs a command as [`run`] does, while somebody reads along.
+pub async fn run_live(command: Command, live: Live) -> Finished {
+    perform(command, Some(live)).await
+}
+
+async fn perform(command: Command, live: Option<Live>) -> Finished {
     let began = Instant::now();
     let (end, (output, streams), leftovers) = match start(&command).await {
-        Ok(call) => call.finish(&command).await,
+        Ok(call) => call.finish(&command, live).await,
         Err(end) => (end, <(Output, Option<Streams>)>::default(), 0),
     };
     Finished { end, output, streams, duration: began.elapsed(), leftovers }
@@ -124,8 +133,9 @@ const ENTRY: &[&str] =
     &["--exact", "process::tests::guard_entry", "--ignored", "--nocapture", "--test-threads=1", "--"];
 
 impl Call {
-    async fn finish(mut self, command: &Command) -> (End, (Output, Option<Streams>), u32) {
-        let mut listener = Listener::open(command.capture.clone(), command.apart, self.output, self.errors).await;
+    async fn finish(mut self, command: &Command, live: Option<Live>) -> (End, (Output, Option<Streams>), u32) {
+        let capture = command.capture.clone();
+        let mut listener = Listener::open(capture, live, command.apart, self.output, self.errors).await;
         let verdict = {
             let mut supervising = pin!(supervise(&mut self.control, command));
             let mut feeding = pin!(feed(self.input, command.input.clone().unwrap_or_default()));

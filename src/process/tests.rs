@@ -26,6 +26,9 @@ fn runner_entry() {
     let script = std::env::args().skip_while(|arg| arg != "--").nth(1).unwrap();
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    if script == "--two" {
+        return runtime.block_on(two_calls());
+    }
     runtime.block_on(run(shell(Path::new("."), &script)));
 }
 
@@ -425,6 +428,35 @@ async fn no_child_outlives_a_runner_that_is_killed() {
     runner.kill().unwrap();
     runner.wait().unwrap();
     gone(&pids).await;
+}
+
+#[tokio::test]
+async fn what_is_swept_behind_one_call_spares_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut runner = in_a_runner(folder.path(), "--two");
+    let pids = started(folder.path(), 4).await;
+    gone(&pids).await;
+    assert!(runner.wait().unwrap().success());
+    assert_eq!(std::fs::read_to_string(folder.path().join("end")).unwrap(), "on\n");
+}
+
+/// What the entry of a runner does at `--two`: a call whose daemon waits while another call's guard is killed.
+async fn two_calls() {
+    let here = Path::new(".");
+    check_in(here, "mkfifo go").await;
+    let daemon = "setsid nohup sh -c 'echo up > up; read line < go; echo $line > end' & wait";
+    let sweeping = async {
+        until("the daemon is up", || here.join("up").exists()).await;
+        assert_eq!(check_in(here, &format!("{BROOD} kill -9 $PPID; sleep 600")).await.end, End::Signaled(9));
+        sweep();
+        check_in(here, "echo on > go").await;
+    };
+    let (finished, ()) = tokio::join!(check_in(here, daemon), sweeping);
+    assert_eq!((finished.end, finished.leftovers), (End::Exited(0), 0));
+}
+
+async fn check_in(folder: &Path, script: &str) -> Finished {
+    timeout(FOREVER * 2, run(shell(folder, script))).await.unwrap()
 }
 
 #[tokio::test]
