@@ -12,7 +12,7 @@ use crate::query::{
     CallId, Effect, Event, Failure, HookResult, HookStatus, Message, ModelCall, Notice, Query, Remedy, ToolResult,
     ToolUse, ToolUseId,
 };
-use crate::tools::Toolbox;
+use crate::tools::{Access, Toolbox};
 use crate::units::Usage;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -259,7 +259,7 @@ impl QueryRun {
         let (toolbox, open, clock) = (Arc::clone(&self.deps.toolbox), self.open.clone(), self.deps.clock);
         let handle = self.tasks.spawn(async move {
             let began = clock.now();
-            let result = toolbox.run(&call, &open).await;
+            let result = toolbox.run(&call, Access::Full, &open).await;
             Done::Tool { tool: call.name, result, duration: clock.now().since(began) }
         });
         self.names.insert(handle.id(), pending);

@@ -97,7 +97,7 @@ pub(super) const GREP: Declaration = Declaration {
 /// Searches.
 pub(super) fn grep(space: &Workspace, input: &Arguments, cancel: &CancellationToken) -> Answer {
     let pattern = input.required("pattern");
-    let place = space.root.resolve(input.text("path").unwrap_or("."))?;
+    let place = space.readable(input.text("path").unwrap_or("."))?;
     let filter = Filter::new(space, &place, input)?;
     let page = Page::new(input);
     let search = search(pattern, input, page)?;
@@ -349,7 +349,7 @@ impl<'a> Scope<'a> {
         let mut seen = scope.walk(Rules::Respected, u64::MAX, filter, cancel);
         if seen == 0 && place.real != space.root.path() {
             // A folder of which all is ignored was named on purpose.
-            scope.ignored = true;
+            scope.ignored = place.real.starts_with(space.root.path());
             seen = scope.walk(Rules::Ignored, u64::MAX, filter, cancel);
         }
         scope.filtered = seen - scope.files.len() as u64;

@@ -1,9 +1,12 @@
-//! What the model may do: Read, Write, Edit, Glob, Grep, Bash, with the names and fields that models know.
+//! What the model may do: Read, Write, Edit, Glob, Grep, Bash, TaskOutput, TaskStop, with the names and fields that models
+//! know.
 //!
 //! Every mistake becomes an error result in words by which the model can correct itself; none ends the loop. File tools
-//! never leave the worktree, whatever links lead out of it, and `.git` is not theirs. Nothing here reads the home
+//! never leave the worktree, whatever links lead out of it, and `.git` is not theirs; Read and Grep also open the job's whole
+//! outputs. Nothing here reads the home
 //! directory, the environment or settings outside of the worktree.
 
+mod background;
 mod edit;
 mod glob;
 mod grep;
@@ -23,5 +26,6 @@ mod walk;
 mod workspace;
 mod write;
 
+pub use background::Ended;
 pub use protect::Protected;
-pub use toolbox::{ToolContext, Toolbox};
+pub use toolbox::{Access, ToolContext, Toolbox};

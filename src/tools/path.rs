@@ -102,6 +102,18 @@ impl Root {
         Ok(Place { shown: shown(inside), real })
     }
 
+    /// Resolves an absolute path into a folder outside of the worktree; `None` for one that leads elsewhere, by `..` or by
+    /// links.
+    pub(super) fn beside(&self, given: &str, folder: &Path) -> Option<Place> {
+        if !given.starts_with('/') || given.contains('\0') || given.len() > MAX_PATH {
+            return None;
+        }
+        let real = self.real(Path::new(given)).ok()?;
+        let folder = folder.canonicalize().ok()?;
+        let is_beside = real.starts_with(&folder) && !real.starts_with(&self.path);
+        is_beside.then(|| Place { shown: self.show(&real), real })
+    }
+
     /// The path of a real place relative to the worktree, as the model is shown it.
     pub(super) fn show(&self, real: &Path) -> String {
         real.strip_prefix(&self.path).map_or_else(|_| one_line(&real.to_string_lossy()), shown)

@@ -3,7 +3,7 @@
 use super::limit::{count, head, show_bytes};
 use super::open::open;
 use super::schema::{Arguments, Declaration, Field, Kind, Need};
-use super::workspace::{Answer, CANCELLED, Workspace};
+use super::workspace::{CANCELLED, Shown, Workspace};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use tokio_util::sync::CancellationToken;
@@ -37,8 +37,8 @@ pub(super) const READ: Declaration = Declaration {
 };
 
 /// Reads.
-pub(super) fn read(space: &Workspace, input: &Arguments, cancel: &CancellationToken) -> Answer {
-    let place = space.root.resolve(input.required("file_path"))?;
+pub(super) fn read(space: &Workspace, input: &Arguments, cancel: &CancellationToken) -> Result<Shown, String> {
+    let place = space.readable(input.required("file_path"))?;
     let (file, meta) = open(&space.root, &place)?;
     let fail = |error: std::io::Error| {
         if cancel.is_cancelled() { CANCELLED.to_owned() } else { format!("Cannot read `{}`: {error}.", place.shown) }
@@ -56,10 +56,11 @@ pub(super) fn read(space: &Workspace, input: &Arguments, cancel: &CancellationTo
     let skipped = lines.skip(first - 1).map_err(fail)?;
     let page = Page::fill(&mut lines, first, limit).map_err(fail)?;
     if page.shown == 0 {
-        return Ok(match skipped {
+        let text = match skipped {
             0 => format!("(`{}` is empty: 0 lines.)", place.shown),
             _ => format!("(`{}` has {} only: nothing at offset {first}.)", place.shown, count(skipped as u64, "line")),
-        });
+        };
+        return Ok(text.into());
     }
     let rest = if page.ended {
         Some(0)
@@ -68,7 +69,7 @@ pub(super) fn read(space: &Workspace, input: &Arguments, cancel: &CancellationTo
     } else {
         None
     };
-    Ok(page.text(first, rest))
+    Ok(page.text(first, rest).into())
 }
 
 /// What is shown.
@@ -230,11 +231,12 @@ fn binary(start: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::workspace::Answer;
     use crate::tools::workspace::tests::{arguments, workspace};
     use serde_json::{Value, json};
 
     fn run(space: &Workspace, input: Value) -> Answer {
-        read(space, &arguments(&READ, input), &CancellationToken::new())
+        read(space, &arguments(&READ, input), &CancellationToken::new()).map(|shown| shown.text)
     }
 
     /// Reads a file with this content from a line on.

@@ -49,6 +49,8 @@ pub(super) enum Need {
     Optional,
     /// It is not shown to the model, but accepted from one that knows it from elsewhere.
     Tolerated,
+    /// Likewise, and stands for the field of this name.
+    Alias(&'static str),
 }
 
 /// Input that was checked against a declaration.
@@ -92,7 +94,7 @@ impl Declaration {
         let mut problems = Vec::new();
         let mut values = BTreeMap::new();
         for (name, value) in input.iter().filter(|(_, value)| !value.is_null()) {
-            let Some(field) = self.fields.iter().find(|field| field.name == name) else {
+            let Some(field) = self.field(name) else {
                 problems.push(self.unknown(name, input));
                 continue;
             };
@@ -105,7 +107,8 @@ impl Declaration {
             }
         }
         for field in self.fields.iter().filter(|field| field.need == Need::Required) {
-            if input.get(field.name).is_none_or(Value::is_null) {
+            let is_it = |name: &str| self.field(name).is_some_and(|found| found.name == field.name);
+            if !input.iter().any(|(name, value)| !value.is_null() && is_it(name)) {
                 problems.push(format!("the required field `{}` ({}) is missing", field.name, field.kind.noun()));
             }
         }
@@ -125,7 +128,13 @@ impl Declaration {
     }
 
     fn shown(&self) -> impl Iterator<Item = &'static Field> {
-        self.fields.iter().filter(|field| field.need != Need::Tolerated)
+        self.fields.iter().filter(|field| matches!(field.need, Need::Required | Need::Optional))
+    }
+
+    /// The field that a name stands for.
+    fn field(&self, name: &str) -> Option<&'static Field> {
+        let field = self.fields.iter().find(|field| field.name == name)?;
+        if let Need::Alias(of) = field.need { self.field(of) } else { Some(field) }
     }
 
     fn unknown(&self, name: &str, input: &Map<String, Value>) -> String {
@@ -261,6 +270,7 @@ mod tests {
             Field { name: "all", kind: Kind::Flag, need: Need::Optional, about: "" },
             Field { name: "mode", kind: Kind::Choice(&["fast", "slow"]), need: Need::Optional, about: "" },
             Field { name: "hidden", kind: Kind::Flag, need: Need::Tolerated, about: "" },
+            Field { name: "old_path", kind: Kind::Text, need: Need::Alias("file_path"), about: "" },
         ],
     };
 
@@ -308,6 +318,13 @@ mod tests {
         let arguments = check(json!({ "file_path": "", "limit": 1e30 })).unwrap();
         assert_eq!((arguments.required("file_path"), arguments.size("limit")), ("", Some(i64::MAX as usize)));
         assert_eq!(check(json!({ "file_path": "a", "limit": -1 })).unwrap().size("limit"), Some(0));
+    }
+
+    #[test]
+    fn an_older_name_stands_for_the_field() {
+        assert_eq!(check(json!({ "old_path": "a" })).unwrap().required("file_path"), "a");
+        assert!(check(json!({ "old_path": 1 })).unwrap_err().starts_with("Nothing was run: `file_path` must be"));
+        assert!(check(json!({ "old_path": null })).unwrap_err().contains("`file_path` (a string) is missing"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Bash: a shell command in the worktree.
 //!
 //! Each call is a shell of its own. What it hands to the next one is its working directory, as long as that is in the
-//! worktree. Processes, time limit and output are the business of [`process`](crate::process).
+//! worktree. What runs in the [background](super::background) takes that over and does not change it. Processes, time limit and output are the business of [`process`](crate::process).
 
+use super::background::{Background, Start};
 use super::limit::{count, head, show_bytes};
 use super::path::Root;
 use super::schema::{Arguments, Declaration, Field, Kind, Need};
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// The time limit of a call that names none, in milliseconds.
 const TIMEOUT: i64 = 120_000;
 /// The longest time limit, in milliseconds.
-const MAX_TIMEOUT: i64 = 600_000;
+pub(super) const MAX_TIMEOUT: i64 = 600_000;
 /// The longest command, in bytes: Linux takes 128 KiB for one argument.
 const MAX_COMMAND: usize = 120_000;
 /// How many bytes of an output are shown.
@@ -24,16 +25,17 @@ const INLINE: usize = 30_000;
 /// How many of them from its end, where errors stand.
 const INLINE_TAIL: usize = 20_000;
 /// What is kept in memory of an output. It is more than what is shown since escape sequences take room until they are removed.
-const KEPT: usize = 64 << 10;
+pub(super) const KEPT: usize = 64 << 10;
 /// What is kept in a file of an output that is not shown whole, in bytes.
-const FILE: u64 = 64 << 20;
+pub(super) const FILE: u64 = 64 << 20;
 
 /// The declaration.
 pub(super) const BASH: Declaration = Declaration {
     name: "Bash",
     description: "Runs a shell command. The working directory persists between calls while it is in the worktree; variables do not. \
-                  No terminal, no input, no editor, no pager; background processes end with the call. Shows 30,000 bytes of output at most, \
-                  its beginning and its end. A non-zero exit code is an error result.",
+                  No terminal, no input, no editor, no pager. Shows 30,000 bytes of output at most, its beginning and its end. A non-zero \
+                  exit code is an error result. All processes end with the call; for a server or a long build set \
+                  `run_in_background`.",
     fields: &[
         Field { name: "command", kind: Kind::Text, need: Need::Required, about: "" },
         Field {
@@ -43,7 +45,12 @@ pub(super) const BASH: Declaration = Declaration {
             about: "Milliseconds. Default 120000, at most 600000.",
         },
         Field { name: "description", kind: Kind::Text, need: Need::Optional, about: "What it is for, in a few words." },
-        Field { name: "run_in_background", kind: Kind::Flag, need: Need::Tolerated, about: "" },
+        Field {
+            name: "run_in_background",
+            kind: Kind::Flag,
+            need: Need::Optional,
+            about: "Answers at once with a task id; it runs until it ends, TaskStop or the end of the job. 8 at most.",
+        },
         Field { name: "dangerouslyDisableSandbox", kind: Kind::Flag, need: Need::Tolerated, about: "" },
     ],
 };
@@ -87,19 +94,10 @@ impl Shell {
         cancel: &CancellationToken,
     ) -> Answer {
         let command = input.required("command");
-        refuse(command, input.flag("run_in_background") == Some(true))?;
+        refuse(command)?;
         let (timeout, mut notes) = time_limit(input.integer("timeout"));
-        if !self.cwd.is_dir() {
-            notes.push(format!(
-                "the working directory {} is gone: this ran in {}",
-                around.root.show(&self.cwd),
-                around.root.path().display()
-            ));
-            around.root.path().clone_into(&mut self.cwd);
-        }
-        let fail = |error: std::io::Error| format!("Nothing was run: cannot write to the run's folder: {error}.");
-        tokio::fs::create_dir_all(&around.outputs).await.map_err(fail)?;
-        let cwd_file = tempfile::Builder::new().prefix(".cwd-").tempfile_in(&around.outputs).map_err(fail)?;
+        notes.extend(self.prepare(around).await?);
+        let cwd_file = tempfile::Builder::new().prefix(".cwd-").tempfile_in(&around.outputs).map_err(unwritable)?;
         let log = around.outputs.join(log_name(id));
         let finished = loop {
             let argv = [self.program, "-c", WRAPPER, self.program, &cwd_file.path().to_string_lossy(), command];
@@ -124,7 +122,30 @@ impl Shell {
             tokio::fs::remove_file(&log).await.ok();
         }
         let log = log.is_file().then_some(log.as_path());
-        Ok(inline(&text, finished.output.total, log)).and_then(|text| conclude(text, &finished, timeout, notes))
+        let text = show(&text, Given { total: finished.output.total, what: "output", log });
+        conclude(text, &finished, timeout, notes)
+    }
+
+    /// Starts a command in the background. It takes over the working directory and does not change it.
+    pub(super) async fn start(&mut self, around: &Surroundings, background: &Background, input: &Arguments) -> Answer {
+        let command = input.required("command");
+        refuse(command)?;
+        let note = self.prepare(around).await?;
+        let Surroundings { env, outputs, .. } = around.clone();
+        let start = Start { command, program: self.program, cwd: self.cwd.clone(), env, outputs };
+        let text = background.start(start)?;
+        Ok(note.map_or(text.clone(), |note| format!("{text}\n[{note}]")))
+    }
+
+    /// Sees to it that there is a working directory and a folder for outputs; gives a note where that is not as before.
+    async fn prepare(&mut self, around: &Surroundings) -> Result<Option<String>, String> {
+        tokio::fs::create_dir_all(&around.outputs).await.map_err(unwritable)?;
+        if self.cwd.is_dir() {
+            return Ok(None);
+        }
+        let (gone, root) = (around.root.show(&self.cwd), around.root.path());
+        root.clone_into(&mut self.cwd);
+        Ok(Some(format!("the working directory {gone} is gone: this ran in {}", root.display())))
     }
 
     /// Takes over the working directory that a command ended in; gives a note where that is not done.
@@ -144,8 +165,12 @@ impl Shell {
     }
 }
 
+fn unwritable(error: std::io::Error) -> String {
+    format!("Nothing was run: cannot write to the run's folder: {error}.")
+}
+
 /// Refuses what cannot be run.
-fn refuse(command: &str, background: bool) -> Result<(), String> {
+fn refuse(command: &str) -> Result<(), String> {
     if command.trim().is_empty() {
         return Err("Nothing was run: the command is empty.".into());
     }
@@ -158,11 +183,6 @@ fn refuse(command: &str, background: bool) -> Result<(), String> {
             show_bytes(command.len() as u64),
             show_bytes(MAX_COMMAND as u64)
         ));
-    }
-    if background {
-        return Err("Nothing was run: background commands are not supported. Run it in the foreground, or start it, use it and \
-                    stop it in one command."
-            .into());
     }
     Ok(())
 }
@@ -184,20 +204,41 @@ fn log_name(id: &str) -> String {
     format!("bash-{id}.log")
 }
 
+/// What a text is that is shown.
+pub(super) struct Given<'a> {
+    /// How many bytes it was.
+    pub(super) total: u64,
+    /// What it is.
+    pub(super) what: &'static str,
+    /// Where it is kept whole.
+    pub(super) log: Option<&'a Path>,
+}
+
 /// The output as it is shown.
-fn inline(text: &str, total: u64, log: Option<&Path>) -> String {
+pub(super) fn show(text: &str, given: Given<'_>) -> String {
     if text.len() <= INLINE {
         return text.trim_end().to_owned();
     }
     let start = head(text, INLINE - INLINE_TAIL);
     let start = start.rfind('\n').filter(|end| start.len() - end < 2_000).map_or(start, |end| &start[..end]);
     let end = tail(text, INLINE_TAIL);
-    let place = log.map(|log| format!(", kept in {} outside of the worktree", log.display())).unwrap_or_default();
-    let total = show_bytes(total);
+    let place = given.log.map(|log| format!(", kept whole in {}, which Read and Grep open", log.display()));
     format!(
-        "{start}\n[... cut here: {total} of output in all{place}. Narrow it with grep, head or tail. ...]\n{}",
+        "{start}\n[... cut here: {} of {} in all{}. ...]\n{}",
+        show_bytes(given.total),
+        given.what,
+        place.unwrap_or_default(),
         end.trim_end()
     )
+}
+
+/// What is to be said of processes that a command left behind.
+pub(super) fn leftovers(finished: &Finished) -> Option<String> {
+    let ended = matches!(finished.end, End::Exited(_) | End::Signaled(_));
+    (ended && finished.leftovers > 0).then(|| {
+        let processes = count(finished.leftovers.into(), "process").replace("processs", "processes");
+        format!("{processes} still ran when the command ended: killed")
+    })
 }
 
 /// The result: the output, and how the command ended.
@@ -214,11 +255,8 @@ fn conclude(mut text: String, finished: &Finished, timeout: Duration, notes: Vec
     if let Some(error) = &finished.output.file_error {
         say(&format!("the whole output was not kept: {error}"));
     }
-    if finished.leftovers > 0 && matches!(finished.end, End::Exited(_) | End::Signaled(_)) {
-        let processes = count(finished.leftovers.into(), "background process").replace("processs", "processes");
-        say(&format!(
-            "{processes} still ran when the command ended: killed, as background processes end with the call"
-        ));
+    if let Some(note) = leftovers(finished) {
+        say(&format!("{note}; what is to run on needs `run_in_background`"));
     }
     match &finished.end {
         End::Exited(0) => return Ok(text),

@@ -3,6 +3,7 @@
 use super::*;
 use serde_json::json;
 use std::fs;
+use std::path::Path;
 
 struct Case {
     _dir: tempfile::TempDir,
@@ -32,7 +33,7 @@ fn call(name: &str, input: Value) -> ToolUse {
 
 impl Case {
     async fn run(&self, name: &str, input: Value) -> ToolResult {
-        self.tools.run(&call(name, input), &CancellationToken::new()).await
+        self.tools.run(&call(name, input), Access::Full, &CancellationToken::new()).await
     }
 }
 
@@ -56,7 +57,7 @@ async fn b005_an_unknown_tool_is_an_error_result_at_once() {
     let case = case();
     insta::assert_snapshot!(
         case.run("WebSearch", json!({ "query": "x" })).await.content,
-        @"Nothing was run: there is no tool `WebSearch`. The tools are Read, Write, Edit, Glob, Grep, Bash."
+        @"Nothing was run: there is no tool `WebSearch`. The tools are Read, Write, Edit, Glob, Grep, Bash, TaskOutput, TaskStop."
     );
     let result = case.run("bash", json!({ "command": "x" })).await;
     assert!(result.is_error && result.content.contains("Did you mean Bash?"), "{}", result.content);
@@ -68,7 +69,8 @@ async fn input_that_is_wrong_is_not_run() {
     let result = case.run("Write", json!({ "path": "a", "content": "x" })).await;
     assert!(result.is_error && result.content.contains("did you mean `file_path`?"), "{}", result.content);
     let input = ToolInput::Invalid { raw: "{\"file_path\": \"a".into(), problem: "it ends too early".into() };
-    let result = case.tools.run(&ToolUse { input, ..call("Write", json!({})) }, &CancellationToken::new()).await;
+    let result =
+        case.tools.run(&ToolUse { input, ..call("Write", json!({})) }, Access::Full, &CancellationToken::new()).await;
     insta::assert_snapshot!(
         result.content,
         @r#"Nothing was run: the input of this call is no JSON object: it ends too early. It was: {"file_path": "a"#
@@ -103,7 +105,7 @@ async fn a_cancelled_call_does_nothing() {
         ("Grep", json!({ "pattern": "x" })),
         ("Bash", json!({ "command": "touch run" })),
     ] {
-        let result = case.tools.run(&call(name, input), &cancel).await;
+        let result = case.tools.run(&call(name, input), Access::Full, &cancel).await;
         assert_eq!((result.content.as_str(), result.is_error), (CANCELLED, true), "{name}");
     }
     assert_eq!(fs::read_dir(&case.root).unwrap().count(), 1);
@@ -137,8 +139,83 @@ async fn a_result_is_bounded_whatever_it_quotes() {
     let result = case.run("Read", json!({ "file_path": "x/".repeat(2_000_000) })).await;
     assert!(result.is_error && result.content.len() < RESULT + 100, "{}", result.content.len());
     let input = ToolInput::Invalid { raw: "é".repeat(1_000_000), problem: "it is text".into() };
-    let result = case.tools.run(&ToolUse { input, ..call("Read", json!({})) }, &CancellationToken::new()).await;
+    let result =
+        case.tools.run(&ToolUse { input, ..call("Read", json!({})) }, Access::Full, &CancellationToken::new()).await;
     assert!(result.content.len() < 1_000);
+}
+
+#[tokio::test]
+async fn who_only_reads_gets_no_more() {
+    let case = case();
+    let names: Vec<&str> =
+        case.tools.definitions_for(Access::ReadOnly).into_iter().map(|definition| definition.name).collect();
+    assert_eq!(names, ["Read", "Glob", "Grep"]);
+    assert_eq!(case.tools.definitions_for(Access::Full), case.tools.definitions());
+    let run = async |name, input| case.tools.run(&call(name, input), Access::ReadOnly, &CancellationToken::new()).await;
+    for name in ["Write", "Edit", "Bash", "TaskOutput", "TaskStop"] {
+        let result = run(name, json!({})).await;
+        let expected =
+            format!("Nothing was run: {name} is not open to you, who only reads. The tools are Read, Glob, Grep.");
+        assert_eq!((result.content, result.is_error), (expected, true));
+    }
+    assert!(run("Nothing", json!({})).await.content.ends_with("The tools are Read, Glob, Grep."));
+    assert!(!run("Glob", json!({ "pattern": "*" })).await.is_error);
+}
+
+#[tokio::test]
+async fn whole_outputs_are_read_and_nothing_else_beside_the_worktree() {
+    use std::os::unix::fs::symlink;
+    let case = case();
+    let outputs = case.root.with_file_name("run").join("tools");
+    let log = outputs.join("bash-1.log");
+    let read = async |path: &Path| case.run("Read", json!({ "file_path": path })).await;
+    assert!(read(&log).await.content.contains("outside of the worktree"), "no folder yet");
+    fs::create_dir_all(&outputs).unwrap();
+    fs::write(&log, "one\ntwo\n").unwrap();
+    assert_eq!(read(&log).await.content, "     1\tone\n     2\ttwo\n");
+    for path in [&log, &outputs] {
+        let found = case.run("Grep", json!({ "pattern": "two", "path": path, "output_mode": "content" })).await;
+        assert_eq!(found.content, format!("{}:2:two\n", log.display()));
+    }
+    let result = read(&outputs.join("bash-2.log")).await;
+    assert!(result.is_error && result.content.contains("Did you mean"), "{}", result.content);
+    fs::write(outputs.join("../secret"), "x").unwrap();
+    symlink("../secret", outputs.join("link")).unwrap();
+    symlink(outputs.join(".."), outputs.join("up")).unwrap();
+    symlink(case.root.join(".git"), outputs.join("git")).unwrap();
+    for name in ["../secret", "link", "up/secret", "git"] {
+        let result = read(&outputs.join(name)).await;
+        let words = if name == "git" { "belongs to git" } else { "outside of the worktree" };
+        assert!(result.is_error && result.content.contains(words), "{name}: {}", result.content);
+    }
+    for (name, input) in [
+        ("Write", json!({ "file_path": log, "content": "x" })),
+        ("Edit", json!({ "file_path": log, "old_string": "one", "new_string": "x" })),
+    ] {
+        assert!(case.run(name, input).await.content.contains("outside of the worktree"));
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap(), "one\ntwo\n");
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_background_while_others_are_called() {
+    let mut case = case();
+    case.tools.around.env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    case.run("Bash", json!({ "command": "mkfifo go" })).await;
+    let begun = case.run("Bash", json!({ "command": "read x < go; echo $x", "run_in_background": true })).await;
+    assert!(!begun.is_error && begun.content.contains("`bash_1`"), "{}", begun.content);
+    let looked = case.run("TaskOutput", json!({ "task_id": "bash_1", "block": false })).await;
+    assert!(looked.content.contains("still running"), "{}", looked.content);
+    let edited = case.run("Write", json!({ "file_path": "f", "content": "" })).await;
+    assert!(!edited.is_error, "{}", edited.content);
+    assert_eq!(case.run("Bash", json!({ "command": "echo hello > go; echo sent" })).await.content, "sent");
+    assert_eq!(case.tools.next_ended().await.unwrap().how, "ended with exit code 0");
+    let looked = case.run("TaskOutput", json!({ "task_id": "bash_1" })).await;
+    assert!(looked.content.starts_with("hello\n[`bash_1`: ended with exit code 0"), "{}", looked.content);
+    case.run("Bash", json!({ "command": "read x < go", "run_in_background": true })).await;
+    assert!(case.run("TaskStop", json!({ "task_id": "bash_2" })).await.content.contains("was stopped"));
+    case.tools.shutdown().await;
+    assert_eq!(case.tools.next_ended().await, None);
 }
 
 #[test]
@@ -150,6 +227,8 @@ fn a_subject_is_one_short_line() {
     let path = format!("/{}/src/lib.rs", "long".repeat(50));
     let shown = subject("Read", json!({ "file_path": path }));
     assert!(shown.starts_with("...") && shown.ends_with("/src/lib.rs") && shown.len() == 80, "{shown}");
+    assert_eq!(subject("TaskOutput", json!({ "task_id": "bash_1" })), "bash_1");
+    assert_eq!(subject("TaskStop", json!({ "task_id": "bash_2" })), "bash_2");
     assert_eq!(subject("Read", json!({})), "");
     assert_eq!(subject("Nothing", json!({ "command": "x" })), "");
 }
@@ -157,8 +236,9 @@ fn a_subject_is_one_short_line() {
 #[test]
 fn what_only_reads_is_known() {
     let read_only = |name| Toolbox::concurrency(&call(name, json!({}))) == Concurrency::Shared;
-    assert!(read_only("Read") && read_only("Glob") && read_only("Grep") && read_only("Unknown"));
-    assert!(!read_only("Write") && !read_only("Edit") && !read_only("Bash"));
+    assert!(read_only("Read") && read_only("Glob") && read_only("Grep") && read_only("TaskOutput"));
+    assert!(read_only("Unknown"));
+    assert!(!read_only("Write") && !read_only("Edit") && !read_only("Bash") && !read_only("TaskStop"));
 }
 
 #[test]
@@ -166,7 +246,7 @@ fn definitions_are_short_and_fit_for_every_provider() {
     let case = case();
     let definitions = case.tools.definitions();
     let names: Vec<&str> = definitions.iter().map(|tool| tool.name).collect();
-    assert_eq!(names, ["Read", "Write", "Edit", "Glob", "Grep", "Bash"]);
+    assert_eq!(names, ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "TaskOutput", "TaskStop"]);
     let text: Vec<String> =
         definitions.iter().map(|tool| format!("{} {}", tool.description, tool.input_schema)).collect();
     let words = text.join("\n");
