@@ -14,6 +14,7 @@ mod limit;
 mod nearest;
 mod open;
 mod path;
+mod picture;
 mod protect;
 mod read;
 mod schema;

@@ -1,11 +1,12 @@
-//! Read: a part of a text file with its line numbers. The file streams by; no size is too large.
+//! Read: a part of a text file with its line numbers, or an image. A text streams by; no size is too large.
 
 use super::limit::{count, head, show_bytes};
 use super::open::open;
+use super::picture::{Format, MAX_FILE, picture};
 use super::schema::{Arguments, Declaration, Field, Kind, Need};
 use super::workspace::{CANCELLED, Shown, Workspace};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use tokio_util::sync::CancellationToken;
 
 /// How many lines one call shows unless it says otherwise.
@@ -22,8 +23,8 @@ const COUNT_AHEAD: u64 = 64 << 20;
 /// The declaration.
 pub(super) const READ: Declaration = Declaration {
     name: "Read",
-    description: "Reads a text file. Each line comes as its number, a tab, its text. Shows 2000 lines and 50 KB at most from \
-                  `offset` on and says where to go on; cuts lines after 2000 characters. Refuses binary files and folders.",
+    description: "Reads a text file, or shows a PNG, JPEG, GIF or WebP image. Each line comes as its number, a tab, its text. Shows 2000 lines and 50 KB at most from \
+                  `offset` on and says where to go on; cuts lines after 2000 characters. Also reads the whole outputs that Bash names.",
     fields: &[
         Field {
             name: "file_path",
@@ -46,7 +47,16 @@ pub(super) fn read(space: &Workspace, input: &Arguments, cancel: &CancellationTo
     let mut lines = Lines { reader: BufReader::with_capacity(1 << 16, file), cancel };
     let sample = lines.reader.fill_buf().map_err(fail)?;
     if let Some(what) = binary(sample) {
-        return Err(format!("`{}` is {what}, {}. Read shows text only.", place.shown, show_bytes(meta.len())));
+        if let Some(format) = Format::of(sample) {
+            let mut bytes = Vec::new();
+            lines.reader.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes).map_err(fail)?;
+            return picture(&place.shown, format, &bytes, meta.len());
+        }
+        return Err(format!(
+            "`{}` is {what}, {}. Read shows text and images only.",
+            place.shown,
+            show_bytes(meta.len())
+        ));
     }
     if sample.starts_with(b"\xef\xbb\xbf") {
         lines.reader.consume(3);
@@ -202,10 +212,7 @@ impl Lines<'_> {
 
 /// What a file is whose start does not look like text; `None` for text.
 fn binary(start: &[u8]) -> Option<&'static str> {
-    const KINDS: [(&[u8], &str); 9] = [
-        (b"\x89PNG", "a PNG image"),
-        (b"\xff\xd8\xff", "a JPEG image"),
-        (b"GIF8", "a GIF image"),
+    const KINDS: [(&[u8], &str); 6] = [
         (b"%PDF-", "a PDF document"),
         (b"PK\x03\x04", "a ZIP archive"),
         (b"\x1f\x8b", "a gzip archive"),
@@ -231,6 +238,7 @@ fn binary(start: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::picture::tests::a_png;
     use crate::tools::workspace::Answer;
     use crate::tools::workspace::tests::{arguments, workspace};
     use serde_json::{Value, json};
@@ -297,13 +305,28 @@ mod tests {
 
     #[test]
     fn binary_files_are_recognised() {
+        let error = page(b"abc\0def", 1, 1).unwrap_err();
+        assert_eq!(error, "`f` is a binary file, 7 bytes. Read shows text and images only.");
         assert_eq!(
             page(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 1, 1).unwrap_err(),
-            "`f` is a PNG image, 16 bytes. Read shows text only."
+            "`f` is a PNG image, 16 bytes, but it is broken and cannot be shown: it ends too early."
         );
-        assert!(page(b"abc\0def", 1, 1).unwrap_err().contains("a binary file, 7 bytes"));
+        assert!(page("GIF89a is a format", 1, 1).unwrap().contains("GIF89a is a format"));
         assert!(page([0xb5; 100], 1, 1).unwrap_err().contains("a binary file"));
         assert!(page(b"\xff\xfea\0b\0", 1, 1).unwrap_err().contains("UTF-16"));
+    }
+
+    #[test]
+    fn images_are_shown_whatever_their_name() {
+        let (dir, space) = workspace(&[]);
+        std::fs::write(dir.path().join("shot.txt"), a_png(640, 480, 1_000)).unwrap();
+        let input = arguments(&READ, json!({ "file_path": "shot.txt", "offset": 3 }));
+        let shown = read(&space, &input, &CancellationToken::new()).unwrap();
+        assert_eq!(shown.text, "`shot.txt` is a PNG image, 640 x 480 pixels, 1.1 KB.");
+        assert_eq!((shown.media.len(), shown.media[0].media_type), (1, "image/png"));
+        std::fs::write(dir.path().join("big.png"), a_png(640, 480, 30_000_000)).unwrap();
+        let error = run(&space, json!({ "file_path": "big.png" })).unwrap_err();
+        assert!(error.starts_with("`big.png` is a PNG image, 640 x 480 pixels, 30.0 MB: too large"), "{error}");
     }
 
     #[test]

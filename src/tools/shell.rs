@@ -97,7 +97,10 @@ impl Shell {
         refuse(command)?;
         let (timeout, mut notes) = time_limit(input.integer("timeout"));
         notes.extend(self.prepare(around).await?);
-        let cwd_file = tempfile::Builder::new().prefix(".cwd-").tempfile_in(&around.outputs).map_err(unwritable)?;
+        let cwd_file = tempfile::Builder::new()
+            .prefix(".cwd-")
+            .tempfile_in(&around.outputs)
+            .map_err(|error| unwritable(&error))?;
         let log = around.outputs.join(log_name(id));
         let finished = loop {
             let argv = [self.program, "-c", WRAPPER, self.program, &cwd_file.path().to_string_lossy(), command];
@@ -139,7 +142,7 @@ impl Shell {
 
     /// Sees to it that there is a working directory and a folder for outputs; gives a note where that is not as before.
     async fn prepare(&mut self, around: &Surroundings) -> Result<Option<String>, String> {
-        tokio::fs::create_dir_all(&around.outputs).await.map_err(unwritable)?;
+        tokio::fs::create_dir_all(&around.outputs).await.map_err(|error| unwritable(&error))?;
         if self.cwd.is_dir() {
             return Ok(None);
         }
@@ -165,7 +168,7 @@ impl Shell {
     }
 }
 
-fn unwritable(error: std::io::Error) -> String {
+fn unwritable(error: &std::io::Error) -> String {
     format!("Nothing was run: cannot write to the run's folder: {error}.")
 }
 
@@ -205,6 +208,7 @@ fn log_name(id: &str) -> String {
 }
 
 /// What a text is that is shown.
+#[derive(Clone, Copy)]
 pub(super) struct Given<'a> {
     /// How many bytes it was.
     pub(super) total: u64,

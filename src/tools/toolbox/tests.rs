@@ -112,6 +112,16 @@ async fn a_cancelled_call_does_nothing() {
 }
 
 #[tokio::test]
+async fn an_image_comes_with_the_result() {
+    let case = case();
+    fs::write(case.root.join("a.png"), crate::tools::picture::tests::a_png(64, 48, 100)).unwrap();
+    let result = case.run("Read", json!({ "file_path": "a.png" })).await;
+    assert_eq!(result.content, "`a.png` is a PNG image, 64 x 48 pixels, 157 bytes.");
+    assert_eq!((result.media.len(), result.is_error), (1, false));
+    assert!(result.media[0].data.starts_with("iVBORw0KGgo"));
+}
+
+#[tokio::test]
 async fn b149_edits_that_run_at_once_all_count() {
     let case = case();
     let lines = (1..=40).map(|n| format!("<{n}>\n")).collect::<Vec<_>>().concat();
