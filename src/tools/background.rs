@@ -156,7 +156,7 @@ impl Background {
         state.tasks.push(Arc::clone(&task));
         let (id, log) = (&task.id, task.log.display());
         let text = format!(
-            "Runs in the background as `{id}`; its whole output goes to {log}. TaskOutput shows what is new, TaskStop ends it."
+            "Runs in the background as `{id}`; its output goes to {log}. TaskOutput shows what is new, TaskStop ends it."
         );
         let mut command = Command::new(
             vec![start.program.into(), "-c".into(), start.command.into()],

@@ -226,7 +226,7 @@ pub(super) fn show(text: &str, given: Given<'_>) -> String {
     let start = head(text, INLINE - INLINE_TAIL);
     let start = start.rfind('\n').filter(|end| start.len() - end < 2_000).map_or(start, |end| &start[..end]);
     let end = tail(text, INLINE_TAIL);
-    let place = given.log.map(|log| format!(", kept whole in {}, which Read and Grep open", log.display()));
+    let place = given.log.map(|log| format!(", kept in {}, which Read and Grep open", log.display()));
     format!(
         "{start}\n[... cut here: {} of {} in all{}. ...]\n{}",
         show_bytes(given.total),

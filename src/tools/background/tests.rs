@@ -127,7 +127,7 @@ async fn it_starts_is_read_piece_by_piece_and_ends() {
     assert_eq!(
         text,
         format!(
-            "Runs in the background as `bash_1`; its whole output goes to {log}. TaskOutput shows what is new, TaskStop ends it."
+            "Runs in the background as `bash_1`; its output goes to {log}. TaskOutput shows what is new, TaskStop ends it."
         )
     );
     let text = case.until("bash_1", "ready").await;
@@ -312,7 +312,7 @@ async fn b136_a_flood_stays_in_bounds() {
     case.send("go", "").await;
     let text = case.end("bash_1").await;
     assert!(text.len() < 31_000, "{}", text.len());
-    assert!(text.contains("[... cut here: 400.0 MB of new output in all, kept whole in "), "{text}");
+    assert!(text.contains("[... cut here: 400.0 MB of new output in all, kept in "), "{text}");
     assert!(text.contains("\nENDlast\n[`bash_1`: ended with exit code 0"), "{text}");
     let size = fs::metadata(log).unwrap().len();
     assert!((FILE..FILE + 100).contains(&size), "{size}");

@@ -149,7 +149,7 @@ async fn b136_a_long_output_is_cut_and_kept_in_a_file() {
     assert!(text.len() < INLINE + 500, "{}", text.len());
     let log = case.around.outputs.join("bash-call.log");
     let cut = format!(
-        "\n[... cut here: 588.9 KB of output in all, kept whole in {}, which Read and Grep open. ...]\n",
+        "\n[... cut here: 588.9 KB of output in all, kept in {}, which Read and Grep open. ...]\n",
         log.display()
     );
     let (start, end) = text.split_once(&cut).unwrap();
