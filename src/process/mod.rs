@@ -4,6 +4,7 @@
 //! leader and adopts whatever the command leaves behind. Guard and runner hold the two ends of a socket. The guard
 //! reports on it how the command ended; when the other end closes (the call was given up, or the runner was killed, with
 //! SIGKILL too) the guard ends everything below it and itself. So no child outlives its call, and none the runner.
+//! [`run_live`] is the same for a command whose output is read while it runs.
 //!
 //! Invariants: every command has a time limit; its standard input is `/dev/null` or bytes that it need not read, and it
 //! has no terminal; stdout and stderr are one pipe, or two on demand, read at once and held in bounded memory; its

@@ -10,7 +10,7 @@ use super::shell::{FILE, Given, KEPT, MAX_TIMEOUT, leftovers, show};
 use super::workspace::{Answer, CANCELLED};
 use crate::clean::clean;
 use crate::process::{Capture, Command, End, Environment, Finished, Live, run_live};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -80,8 +80,8 @@ pub(super) struct Background {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many were ever started.
-    started: usize,
+    /// The number in the newest id.
+    last: usize,
     tasks: Vec<Arc<Task>>,
     running: JoinSet<()>,
 }
@@ -142,10 +142,9 @@ impl Background {
             ));
         }
         state.forget();
-        state.started += 1;
-        let id = format!("bash_{}", state.started);
+        let (id, log) = state.name(&start.outputs);
         let task = Arc::new(Task {
-            log: start.outputs.join(format!("{id}.log")),
+            log,
             id,
             command: one_line(start.command.trim()),
             live: Live::new(KEPT, KEPT),
@@ -260,6 +259,19 @@ impl Background {
 }
 
 impl State {
+    /// An id and a file for the next one. What a run before this one left in the folder is not written over, as the
+    /// transcript still tells of it.
+    fn name(&mut self, outputs: &Path) -> (String, PathBuf) {
+        loop {
+            self.last += 1;
+            let id = format!("bash_{}", self.last);
+            let log = outputs.join(format!("{id}.log"));
+            if !log.exists() {
+                return (id, log);
+            }
+        }
+    }
+
     /// Forgets what has ended long ago: first what the model knows of.
     fn forget(&mut self) {
         while self.running.try_join_next().is_some() {}

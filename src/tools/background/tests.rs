@@ -8,7 +8,6 @@ use crate::tools::workspace::tests::arguments;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use tokio::time::timeout;
 
 /// No condition of these tests takes so long unless it never comes true.
@@ -186,6 +185,16 @@ async fn a_task_that_is_not_there_is_answered_with_those_that_are() {
     assert_eq!(case.output(json!({ "task_id": "7" })).await.unwrap_err(), known);
     assert_eq!(case.stop("7").await.unwrap_err(), known);
     assert!(case.output(json!({ "bash_id": "bash_2", "block": false })).await.is_ok());
+}
+
+#[tokio::test]
+async fn outputs_of_an_earlier_run_are_kept() {
+    let mut case = case();
+    fs::create_dir_all(&case.around.outputs).unwrap();
+    fs::write(case.around.outputs.join("bash_1.log"), "before").unwrap();
+    assert!(case.start("echo x").await.unwrap().contains("`bash_2`"));
+    assert!(case.end("bash_2").await.starts_with("x\n"));
+    assert_eq!(fs::read_to_string(case.around.outputs.join("bash_1.log")).unwrap(), "before");
 }
 
 #[tokio::test]
