@@ -17,13 +17,13 @@ impl Live {
         Self(Arc::new(Mutex::new(Held::new(head, tail))))
     }
 
-    /// Takes what is new. A character of which only the first bytes are there waits for the rest.
+    /// Takes what is new. A character or an escape sequence that has only begun waits for the rest.
     #[must_use]
     pub fn take(&self) -> Output {
         let mut held = self.lock();
         let mut output = held.take();
         let last = if output.tail.is_empty() { &mut output.head } else { &mut output.tail };
-        let cut = last.split_off(without_cut_end(last).len());
+        let cut = last.split_off(finished(last).len());
         output.total -= cut.len() as u64;
         held.push(&cut);
         output
@@ -42,6 +42,22 @@ impl Live {
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Without what has only begun at the end.
+fn finished(bytes: &[u8]) -> &[u8] {
+    const LONGEST: usize = 64; // What looks like a longer sequence is none.
+    let bytes = without_cut_end(bytes);
+    let window = bytes.len().saturating_sub(LONGEST);
+    let Some(at) = bytes[window..].iter().rposition(|byte| *byte == 0x1b) else { return bytes };
+    let (before, sequence) = bytes.split_at(window + at);
+    let whole = match sequence.get(1) {
+        None => false,
+        Some(b'[') => sequence[2..].iter().any(|byte| matches!(byte, 0x40..=0x7e)),
+        Some(b']') => sequence.contains(&0x07),
+        Some(_) => true,
+    };
+    if whole { bytes } else { before }
 }
 
 #[cfg(test)]
@@ -69,6 +85,19 @@ mod tests {
         assert_eq!(live.take().text(), "\u{20ac}b");
         live.push(b"\xe2");
         assert_eq!(live.take_rest().text(), "\u{fffd}");
+    }
+
+    #[test]
+    fn an_escape_sequence_that_has_begun_waits() {
+        let live = Live::new(1_000, 1_000);
+        for (start, rest) in [("\x1b", "[1mb"), ("\x1b[3", "1mb"), ("\x1b]0;tit", "le\x07b")] {
+            live.push(format!("a{start}").as_bytes());
+            assert_eq!(live.take().text(), "a");
+            live.push(rest.as_bytes());
+            assert_eq!(live.take().text(), format!("{start}{rest}"));
+        }
+        live.push(format!("\x1b[{}", "1;".repeat(100)).as_bytes());
+        assert_eq!(live.take().total, 202);
     }
 
     #[test]
