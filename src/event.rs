@@ -103,6 +103,8 @@ pub enum RunEventKind {
     InputStarted(usize),
     /// A queued input was dealt with.
     InputCompleted(usize),
+    /// What the loop did besides turns: context management, other models, sub-agents, hooks.
+    Loop(LoopEvent),
     /// Something that a reader should know: a limit reached, a path protected, a file left out.
     Note(String),
     /// Something went wrong that does not change the outcome.
@@ -116,6 +118,93 @@ pub enum RunEventKind {
         /// How the process will exit.
         exit: ExitStatus,
     },
+}
+
+/// What a loop did besides turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoopEvent {
+    /// A layer of context management changed what the model is shown.
+    ContextBoundary {
+        /// The layer's code.
+        layer: &'static str,
+        /// Whose conversation: 0 is the job's own.
+        agent: u32,
+        /// Tokens that it freed: an estimate that errs low, or the provider's own number.
+        freed: Tokens,
+        /// How many results, turns or spans it was about.
+        count: usize,
+    },
+    /// A compaction did not help.
+    CompactFailed {
+        /// Why.
+        why: String,
+        /// How often in a row.
+        failures: u32,
+    },
+    /// Another model answers from now on.
+    ModelFallback {
+        /// The model that was asked.
+        from: String,
+        /// The model that is asked now.
+        to: String,
+        /// Why.
+        why: String,
+    },
+    /// Parts of an answer are void: it was given up.
+    Tombstone {
+        /// The call that they came from.
+        call: u32,
+        /// How many blocks.
+        blocks: usize,
+    },
+    /// The small model summarised the calls of a turn.
+    ToolSummary(String),
+    /// A sub-agent began.
+    AgentStarted {
+        /// Its number, from 1.
+        agent: u32,
+        /// `explore` or `general`.
+        kind: &'static str,
+        /// What it is for.
+        description: String,
+    },
+    /// A sub-agent ended.
+    AgentFinished {
+        /// Its number.
+        agent: u32,
+        /// How its loop ended.
+        terminal: &'static str,
+        /// Its turns.
+        turns: Turns,
+    },
+    /// A stop hook that is no gate ended.
+    HookFinished {
+        /// Its name.
+        hook: String,
+        /// `pass`, `block`, `prevent` or `error`.
+        decision: &'static str,
+        /// How long it took.
+        duration: Duration,
+    },
+    /// The notice that a background command has ended was taken.
+    CommandNoticed(String),
+    /// Such a notice was dealt with.
+    CommandCompleted(String),
+}
+
+/// How often what happened in the loop of a job, besides turns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoopCounts {
+    /// How often each layer of context management acted, by its code.
+    pub layers: std::collections::BTreeMap<&'static str, u32>,
+    /// Compactions that did not help.
+    pub compact_failures: u32,
+    /// Changes to another model.
+    pub fallbacks: u32,
+    /// Answers that were given up after parts of them had been shown.
+    pub tombstones: u32,
+    /// Sub-agents.
+    pub subagents: u32,
 }
 
 /// What is known when a run begins.
@@ -249,6 +338,8 @@ pub struct JobReport {
     pub model_calls: u32,
     /// Retries among them.
     pub retries: u32,
+    /// What else happened in the loop, and how often.
+    pub counts: LoopCounts,
     /// The sum over all calls.
     pub usage: Usage,
     /// The price of all calls; `None` where the model's price is not known.

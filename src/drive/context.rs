@@ -8,6 +8,7 @@ use crate::query::Patience;
 use crate::units::{JobId, RunId};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// What all jobs of a run share.
@@ -27,7 +28,7 @@ pub(super) struct RunContext {
     /// The clock.
     pub(super) clock: Clock,
     /// The connections to model servers.
-    pub(super) http: Http,
+    pub(super) http: Arc<Http>,
     /// Their limits.
     pub(super) timeouts: Timeouts,
     /// How patient jobs are with a failing provider.

@@ -1,28 +1,30 @@
 //! Drives the query of a job: parameters in, events out to the reporter and the transcript, one terminal back.
 
+use super::clients::{Clients, Toolsets};
 use super::gates::Gates;
 use super::job::JobRun;
+use super::looped;
 use super::opening::{self, SYSTEM_PROMPT};
 use super::query::{Deps, QueryEvent, QueryRun};
+use super::stop_hooks::{HookRef, StopHooks};
+use super::tool_hooks::{HookPlace, ToolHooks};
+use super::tooling::{Tooling, USABLE};
 use super::workspace::Workspace;
-use crate::clean;
 use crate::error::Error;
-use crate::event::{GateMoment, RunEventKind};
-use crate::model::{Client, Key, Session};
+use crate::event::RunEventKind;
+use crate::model::Key;
 use crate::outcome::{Outcome, Reason, Terminal};
 use crate::output::Transcript;
-use crate::plan::{GatePlan, OnFail, PlannedJob, Provider};
-use crate::query::{Caps, HookRule, Notice, OnRed, Params, Query, ToolDefinition, estimate};
+use crate::plan::{GatePlan, ModelPlan, OnFail, PlannedJob, Provider};
+use crate::query::{
+    AGENT, Caps, Features, HookRule, HookRuleKind, ModelLimits, Models, Notice, OnRed, Params, Query, ToolDefinition,
+    estimate,
+};
 use crate::report::json::TranscriptMeta;
-use crate::tools::{ToolContext, Toolbox};
+use crate::tools::{Access, ToolContext, Toolbox};
 use crate::units::Tokens;
 use std::sync::Arc;
-
-/// The most of the model's last words that a report keeps, in bytes.
-const LAST_WORDS: usize = 2_000;
-
-/// The same call with the same result so often in a row ends a job: past any honest polling, well before a turn limit.
-const LOOP_LIMIT: u32 = 12;
+use std::sync::atomic::AtomicU32;
 
 /// What a conversation is held over.
 pub(super) struct Conversation<'a> {
@@ -41,42 +43,43 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
         run.reporter.tell(RunEventKind::Note(note.clone())).await;
     }
     let toolbox = toolbox(job, over.workspace)?;
-    let tools = toolbox.definitions();
-    let tool_names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
-    let overhead = overhead(&tools);
-    let client = client(run, tools)?;
-    let params = params(run, opening.blocks, overhead);
+    let tools = toolsets(&toolbox);
+    let tool_names: Vec<&str> = tools.job.iter().map(|tool| tool.name).collect();
+    let overhead = overhead(&tools.job);
+    let mut transcript = transcript(run, over, &tool_names)?;
+    let place = place(run, over);
+    let hooks = Arc::new(StopHooks::new(Arc::clone(over.gates), job.hooks.clone(), place.clone()));
+    let params = params(run, over, &hooks, opening.blocks, overhead);
+    let tool_hooks = ToolHooks { plans: job.tool_hooks.clone(), place, runs: AtomicU32::new(0) };
     let deps = Deps {
-        client: Arc::new(client),
-        toolbox: Arc::new(toolbox),
-        gates: Arc::clone(over.gates),
+        clients: Arc::new(clients(run, tools)?),
+        tooling: Arc::new(Tooling { toolbox, hooks: tool_hooks }),
+        hooks: Arc::clone(&hooks),
         clock: run.context.clock,
     };
-    let mut transcript = transcript(run, over, &tool_names)?;
     let mut query = QueryRun::new(Query::new(params), deps, run.abort.clone());
     let terminal = loop {
         let Some(event) = query.next().await else {
             return Err(broken("the query ended without a terminal"));
         };
         keep_books(run, query.query());
+        let now = run.context.clock.now();
         match event {
             QueryEvent::Finished(terminal) => break *terminal,
-            QueryEvent::Record(message) => {
+            QueryEvent::Record { agent, message } => {
                 // A conversation that cannot be written down must not cost more money.
-                transcript.message(run.context.clock.now(), &message).map_err(|error| not_written(&error))?;
+                transcript.message(now, agent, &message).map_err(|error| not_written(&error))?;
             }
-            other @ (QueryEvent::Notice(_)
-            | QueryEvent::ToolStarted { .. }
-            | QueryEvent::ToolFinished { .. }
-            | QueryEvent::GateStarted { .. }
-            | QueryEvent::GateFinished { .. }
-            | QueryEvent::Progress(_)) => {
-                if let QueryEvent::Notice(Notice::Turn { turn, usage, cost, request_id, message: _ }) = &other {
-                    let now = run.context.clock.now();
+            QueryEvent::KeepResult { file, content } => {
+                let path = over.workspace.outputs().join(file);
+                run.context.files.replace(&path, &content).map_err(|error| not_written(&error))?;
+            }
+            other => {
+                if let QueryEvent::Notice(Notice::Turn { turn, usage, cost, request_id, .. }) = &other {
                     let written = transcript.turn(now, *turn, usage, *cost, request_id.as_deref());
                     written.map_err(|error| not_written(&error))?;
                 }
-                report(run, over.gates, other).await;
+                looped::report(run, &hooks, other).await;
             }
         }
     };
@@ -118,57 +121,6 @@ fn keep_books(run: &mut JobRun<'_>, query: &Query) {
     run.report.cost = run.job.model.prices.as_ref().map(|_| query.ledger().spent());
 }
 
-async fn report(run: &mut JobRun<'_>, gates: &Gates, event: QueryEvent) {
-    let kind = match event {
-        QueryEvent::Notice(notice) => match from_notice(run, notice) {
-            Some(kind) => kind,
-            None => return,
-        },
-        QueryEvent::ToolStarted { tool, subject } => RunEventKind::ToolStarted { tool, subject },
-        QueryEvent::ToolFinished { tool, is_error, duration } => {
-            RunEventKind::ToolFinished { tool, is_error, duration }
-        }
-        QueryEvent::GateStarted { index } => return run.gate_started(gates, index, GateMoment::Stop).await,
-        QueryEvent::GateFinished { index, result } => {
-            return run.gate_finished(gates, index, GateMoment::Stop, &result).await;
-        }
-        QueryEvent::Progress(progress) => RunEventKind::Progress(progress),
-        QueryEvent::Record(_) | QueryEvent::Finished(_) => return,
-    };
-    run.reporter.tell(kind).await;
-}
-
-fn from_notice(run: &mut JobRun<'_>, notice: Notice) -> Option<RunEventKind> {
-    Some(match notice {
-        Notice::ModelCalled { call, turn, estimate: _ } => RunEventKind::ModelCalled { call: call.0, turn },
-        Notice::Retrying { kind, message, wait, call: _, until: _ } => {
-            run.report.retries += 1;
-            RunEventKind::Retrying { code: kind.reason().code(), message, wait }
-        }
-        Notice::Turn { turn, message, usage, cost, request_id } => {
-            let text = message.text();
-            if !text.is_empty() {
-                clean::tail(&clean::clean(&text), LAST_WORDS).clone_into(&mut run.report.last_words);
-            }
-            let tools = message.tool_uses().map(|call| call.name.clone()).collect();
-            RunEventKind::Turn { turn, usage, cost, request_id, text, tools }
-        }
-        Notice::Continued(transition) => {
-            run.report.transitions.push(transition);
-            RunEventKind::Continued(transition)
-        }
-        Notice::InputStarted(index) => RunEventKind::InputStarted(index),
-        Notice::InputCompleted(index) => RunEventKind::InputCompleted(index),
-        // The gate's own event says it.
-        Notice::HookJudged { .. } => return None,
-        Notice::LimitReached(message) => RunEventKind::Note(message),
-        Notice::ReserveExceeded { call, reserved, used } => RunEventKind::Warning(format!(
-            "model call {} used {} tokens, more than the {} that were set aside for it",
-            call.0, used.0, reserved.0
-        )),
-    })
-}
-
 fn toolbox(job: &PlannedJob, workspace: &Workspace) -> Result<Toolbox, Box<Outcome>> {
     let context = ToolContext {
         root: workspace.root().to_owned(),
@@ -179,13 +131,19 @@ fn toolbox(job: &PlannedJob, workspace: &Workspace) -> Result<Toolbox, Box<Outco
     Toolbox::new(context).map_err(broken)
 }
 
-fn client(run: &JobRun<'_>, tools: Vec<ToolDefinition>) -> Result<Client, Box<Outcome>> {
+fn toolsets(toolbox: &Toolbox) -> Toolsets {
+    let general = toolbox.definitions();
+    let explore = toolbox.definitions_for(Access::ReadOnly);
+    let job = general.iter().cloned().chain([AGENT.clone()]).collect();
+    Toolsets { job, general, explore }
+}
+
+fn clients(run: &JobRun<'_>, tools: Toolsets) -> Result<Clients, Box<Outcome>> {
     let key = match &run.job.model.provider {
         Provider::Anthropic { api_key_env, .. } => run.context.env.get(api_key_env).and_then(|key| Key::new(key)),
         Provider::Replay { .. } => None,
     };
-    let session = Session { system: SYSTEM_PROMPT.to_owned(), tools, key, timeouts: run.context.timeouts };
-    Client::new(&run.job.model, &session, &run.context.http)
+    Clients::new(&run.job.model, key, run.context.timeouts, &run.context.http, tools)
         .map_err(|problem| Box::new(Outcome::without_loop(Reason::InvalidRequest, problem)))
 }
 
@@ -197,36 +155,88 @@ fn overhead(tools: &[ToolDefinition]) -> Tokens {
     estimate(SYSTEM_PROMPT.len() + bytes)
 }
 
-fn params(run: &JobRun<'_>, prompt: Vec<String>, overhead: Tokens) -> Params {
+/// Where the hooks of the job run, and what they are told.
+fn place(run: &JobRun<'_>, over: &Conversation<'_>) -> HookPlace {
+    HookPlace {
+        cwd: over.workspace.root().to_owned(),
+        env: over.workspace.env().clone(),
+        outputs: over.workspace.outputs().to_owned(),
+        session: format!("{}/{}", run.context.run, run.job.id),
+        transcript: run.context.job_folder(&run.job.id).join("transcript.jsonl"),
+    }
+}
+
+fn params(
+    run: &JobRun<'_>,
+    over: &Conversation<'_>,
+    hooks: &StopHooks,
+    prompt: Vec<String>,
+    overhead: Tokens,
+) -> Params {
     let job = run.job;
-    let hook = |gate: &GatePlan| HookRule {
-        name: gate.name.clone(),
-        command: gate.run.shown(),
-        max_blocks: gate.max_blocks,
-        on_red: match gate.on_fail {
-            OnFail::Block => OnRed::Block,
-            OnFail::Stop => OnRed::Stop,
-        },
-    };
+    let model = &job.model;
     Params {
         prompt,
         follow_ups: job.follow_ups.clone(),
         max_turns: job.limits.max_turns,
-        caps: Caps {
-            tokens: job.limits.token_budget,
-            cost: job.limits.max_cost,
-            prices: job.model.prices.clone().unwrap_or_default(),
+        caps: Caps { tokens: job.limits.token_budget, cost: job.limits.max_cost },
+        keep_working: job.limits.keep_working,
+        task_budget: job.limits.task_budget,
+        models: Models {
+            main: limits(model),
+            fallback: model.fallback.as_deref().map(limits),
+            small: model.small.as_deref().map(limits),
         },
-        max_output: job.model.max_output,
-        escalated_output: job.model.escalated_output,
-        context_window: job.model.context_window,
         overhead,
         deadline: run.deadline,
         patience: run.context.patience,
-        loop_limit: LOOP_LIMIT,
+        loop_limit: job.limits.loop_limit,
         seed: seed(&format!("{}/{}", run.context.run, job.id)),
-        hooks: job.gates.iter().map(hook).collect(),
-        concurrency: Toolbox::concurrency,
+        hooks: hooks.order().iter().filter_map(|hook| rule(hooks, *hook)).collect(),
+        tools: USABLE,
+        outputs: over.workspace.outputs().display().to_string(),
+        features: Features::default(),
+    }
+}
+
+fn limits(plan: &ModelPlan) -> ModelLimits {
+    ModelLimits {
+        name: plan.name.clone(),
+        max_output: plan.max_output,
+        escalated_output: plan.escalated_output,
+        context_window: plan.context_window,
+        prices: plan.prices.clone().unwrap_or_default(),
+        binds_thinking: plan.binds_thinking,
+    }
+}
+
+fn rule(hooks: &StopHooks, hook: HookRef) -> Option<HookRule> {
+    match hook {
+        HookRef::Gate(gate) => hooks.gates.plans().get(gate).map(gate_rule),
+        HookRef::Hook(hook) => hooks.hook(hook).map(|hook| HookRule {
+            name: hook.name.clone(),
+            command: hook.run.shown(),
+            kind: HookRuleKind::Hook,
+            max_blocks: hook.max_blocks,
+            on_red: on_red(hook.on_fail),
+        }),
+    }
+}
+
+fn gate_rule(gate: &GatePlan) -> HookRule {
+    HookRule {
+        name: gate.name.clone(),
+        command: gate.run.shown(),
+        kind: HookRuleKind::Gate,
+        max_blocks: gate.max_blocks,
+        on_red: on_red(gate.on_fail),
+    }
+}
+
+const fn on_red(on_fail: OnFail) -> OnRed {
+    match on_fail {
+        OnFail::Block => OnRed::Block,
+        OnFail::Stop => OnRed::Stop,
     }
 }
 

@@ -143,7 +143,7 @@ impl Gates {
 pub(super) const fn status(status: &HookStatus) -> GateStatus {
     match status {
         HookStatus::Pass => GateStatus::Pass,
-        HookStatus::Fail { .. } => GateStatus::Fail,
+        HookStatus::Fail { .. } | HookStatus::Object(_) | HookStatus::Prevent(_) => GateStatus::Fail,
         HookStatus::TimedOut | HookStatus::Broken(_) => GateStatus::Error,
     }
 }

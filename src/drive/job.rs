@@ -82,6 +82,7 @@ pub(super) fn blank_report(job: &PlannedJob, started_at: Elapsed) -> JobReport {
         turns: Turns(0),
         model_calls: 0,
         retries: 0,
+        counts: crate::event::LoopCounts::default(),
         usage: Usage::default(),
         cost: job.model.prices.as_ref().map(|_| crate::units::Usd::ZERO),
         started_at,

@@ -109,7 +109,19 @@ async fn final_gates(
     changed: bool,
 ) -> Vec<FinalGate> {
     let stopped = matches!(terminal.abort, Some(AbortReason::Interrupt | AbortReason::FailFast));
-    let nothing_tried = terminal.reason == TerminalReason::ModelError && !changed;
+    let is_error = match terminal.reason {
+        TerminalReason::ModelError
+        | TerminalReason::PromptTooLong
+        | TerminalReason::ImageError
+        | TerminalReason::BlockingLimit => true,
+        TerminalReason::Completed
+        | TerminalReason::MaxTurns
+        | TerminalReason::AbortedStreaming
+        | TerminalReason::AbortedTools
+        | TerminalReason::StopHookPrevented
+        | TerminalReason::HookStopped => false,
+    };
+    let nothing_tried = is_error && !changed;
     if stopped || nothing_tried || gates.plans().is_empty() {
         return Vec::new();
     }

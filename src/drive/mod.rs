@@ -4,6 +4,7 @@
 
 mod changes;
 mod check;
+mod clients;
 mod clock;
 mod closing;
 mod command;
@@ -13,12 +14,16 @@ mod dispatch;
 mod gates;
 mod job;
 mod judging;
+mod looped;
 mod opening;
 mod query;
 mod run;
 mod say;
 mod secrets;
 mod settings;
+mod stop_hooks;
+mod tool_hooks;
+mod tooling;
 mod signal;
 mod workspace;
 

@@ -13,10 +13,23 @@ assumptions in your last message.
 - Work with the tools. Look at the code before you change it, and change no more than the task needs.
 - The working directory is the root of the worktree. Paths are relative to it or absolute inside it; nothing outside it can be \
 changed.
-- Commands run without a terminal and without input. Processes left in the background end with their call.
+- Commands run without a terminal and without input. Processes left in the background end with their \
+call, unless they were started with run_in_background; those end with the job.
 - Do not commit, push or switch branches: your changes are collected when you finish.
 - When you are done, answer in a few sentences without calling a tool. Checks may then run; if one is red, you get its output \
 and go on. Only the checks decide whether the work is good, so do not weaken or bypass them.";
+
+/// The system prompt of a sub-agent that can only look.
+pub(super) const EXPLORE_PROMPT: &str = "\
+You explore a code base for another engineer, in a git worktree. You can look at files and change nothing. Nobody answers questions. \
+Search broadly, read what matters, and answer in your last message with what was asked for, exact paths and line numbers included. \
+The other engineer sees that message alone.";
+
+/// The system prompt of a sub-agent that has every tool.
+pub(super) const GENERAL_PROMPT: &str = "\
+You do a part of the work of another engineer, unattended, in a git worktree. Nobody answers questions. Look at the code before you \
+change it, and change no more than your task needs. Do not commit, push or switch branches. Say in your last message what you did, \
+which files you changed, and what is left. The other engineer sees that message alone.";
 
 /// The most of one context file that goes into the first message, in bytes: about 16,000 tokens.
 const CONTEXT_FILE_LIMIT: usize = 40_000;

@@ -3,16 +3,17 @@
 //! Pull-driven: nothing runs before the first [`QueryRun::next`], a slow consumer slows the loop, and dropping the value stops
 //! everything that it had started.
 
+use super::clients::Clients;
 use super::clock::Clock;
-use super::gates::Gates;
-use crate::event::GateMoment;
-use crate::model::{Client, Progress};
+use super::stop_hooks::StopHooks;
+use super::tooling::{ToolEnd, Tooling};
+use crate::model::Progress;
 use crate::outcome::{AbortReason, ModelErrorKind, Terminal};
 use crate::query::{
-    CallId, Effect, Event, Failure, HookResult, HookStatus, Message, ModelCall, Notice, Query, Remedy, ToolResult,
-    ToolUse, ToolUseId,
+    AgentId, CallId, Effect, Event, Failure, HookResult, HookStatus, Message, ModelCall, Notice, Query, Remedy, Reply,
+    Source, ToolResult, ToolRun, ToolRunId,
 };
-use crate::tools::{Access, Toolbox};
+use crate::tools::Toolbox;
 use crate::units::Usage;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,22 +24,28 @@ use tokio_util::sync::CancellationToken;
 
 /// How long stopped work may take to end before it is dropped: above the grace of a process group.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// Streamed pieces that wait for the loop at most: past them the streams wait.
+const PIECES: usize = 32;
 
 /// What a query tells whoever drives it.
 #[derive(Debug)]
 pub(super) enum QueryEvent {
     /// The core says so.
     Notice(Notice),
-    /// A message joined the conversation.
-    Record(Arc<Message>),
+    /// A message joined a conversation.
+    Record { agent: AgentId, message: Arc<Message> },
+    /// A whole result is to be kept in the folder for outputs.
+    KeepResult { file: String, content: String },
     /// A tool call began.
     ToolStarted { tool: String, subject: String },
     /// A tool call ended.
     ToolFinished { tool: String, is_error: bool, duration: Duration },
-    /// A gate began.
-    GateStarted { index: usize },
-    /// A gate ended.
-    GateFinished { index: usize, result: HookResult },
+    /// A stop hook began.
+    HookStarted { index: usize },
+    /// A stop hook ended.
+    HookFinished { index: usize, result: HookResult },
+    /// Something that a reader should know about hooks and tools.
+    Warning(String),
     /// The model is at work: for the screen only.
     Progress(String),
     /// The end; nothing follows.
@@ -48,9 +55,9 @@ pub(super) enum QueryEvent {
 /// What a query is driven with.
 #[derive(Clone)]
 pub(super) struct Deps {
-    pub(super) client: Arc<Client>,
-    pub(super) toolbox: Arc<Toolbox>,
-    pub(super) gates: Arc<Gates>,
+    pub(super) clients: Arc<Clients>,
+    pub(super) tooling: Arc<Tooling>,
+    pub(super) hooks: Arc<StopHooks>,
     pub(super) clock: Clock,
 }
 
@@ -60,12 +67,22 @@ pub(super) struct QueryRun {
     deps: Deps,
     abort: watch::Receiver<Option<AbortReason>>,
     open: CancellationToken,
+    /// What is under way, each with what stops it alone.
+    calls: HashMap<CallId, CancellationToken>,
+    runs: HashMap<ToolRunId, CancellationToken>,
     tasks: JoinSet<Done>,
     names: HashMap<Id, Pending>,
-    progress: (mpsc::Sender<Progress>, mpsc::Receiver<Progress>),
+    pieces: (mpsc::Sender<Piece>, mpsc::Receiver<Piece>),
     doing: String,
     backlog: VecDeque<QueryEvent>,
     stage: Stage,
+}
+
+/// A piece of an answer that streams.
+struct Piece {
+    call: CallId,
+    source: Source,
+    progress: Progress,
 }
 
 #[derive(Debug)]
@@ -78,16 +95,16 @@ enum Stage {
 
 /// What a task brings back.
 enum Done {
-    Model(CallId, Result<crate::query::Reply, (Failure, Option<Usage>)>),
-    Tool { tool: String, result: ToolResult, duration: Duration },
-    Hook { index: usize, result: HookResult },
+    Model(CallId, Result<Reply, (Failure, Option<Usage>)>),
+    Tool { run: ToolRunId, tool: String, end: ToolEnd, duration: Duration },
+    Hook { index: usize, result: HookResult, warning: Option<String> },
     Stopped,
 }
 
 /// What a task was for: answers for it when it panics.
 enum Pending {
     Model(CallId),
-    Tool(String, ToolUseId),
+    Tool(ToolRunId, String),
     Hook(usize),
 }
 
@@ -99,9 +116,11 @@ impl QueryRun {
             deps,
             abort,
             open: CancellationToken::new(),
+            calls: HashMap::new(),
+            runs: HashMap::new(),
             tasks: JoinSet::new(),
             names: HashMap::new(),
-            progress: mpsc::channel(32),
+            pieces: mpsc::channel(PIECES),
             doing: String::new(),
             backlog: VecDeque::new(),
             stage: Stage::New,
@@ -131,7 +150,11 @@ impl QueryRun {
                 }
                 Stage::Ending(_) => {
                     // The consumer must not go on while something of ours still writes to the tree.
-                    let all_ended = async { while self.tasks.join_next().await.is_some() {} };
+                    self.open.cancel();
+                    let all_ended = async {
+                        while self.tasks.join_next().await.is_some() {}
+                        self.deps.tooling.shutdown().await;
+                    };
                     if tokio::time::timeout(STOP_LIMIT, all_ended).await.is_err() {
                         self.tasks.shutdown().await;
                     }
@@ -150,26 +173,33 @@ impl QueryRun {
         tokio::select! {
             biased;
             reason = aborted(&mut self.abort) => Some(Event::Cancel(reason)),
+            // Before the tasks: the blocks of an answer come before the answer.
+            Some(piece) = self.pieces.1.recv() => self.take_piece(piece),
             Some(joined) = self.tasks.join_next_with_id() => self.take(joined),
+            Some((id, text)) = self.deps.tooling.next_ended() => Some(Event::CommandEnded { id, text }),
             () = self.deps.clock.sleep_until(deadline) => Some(Event::Tick),
-            Some(progress) = self.progress.1.recv() => {
-                let doing = match progress {
-                    Progress::Usage(usage) => {
-                        return Some(Event::UsageTold { call: CallId(self.query.model_calls()), usage });
-                    }
-                    Progress::Text(_) => "the model answers".to_owned(),
-                    Progress::Thinking(_) => "the model thinks".to_owned(),
-                    Progress::ToolCall(tool) => format!("the model calls {tool}"),
-                    Progress::Block(_) => return None,
-                };
-                // A delta comes every few milliseconds; only news reaches the screen.
-                if self.doing != doing {
-                    self.doing.clone_from(&doing);
-                    self.backlog.push_back(QueryEvent::Progress(doing));
-                }
-                None
-            }
         }
+    }
+
+    fn take_piece(&mut self, piece: Piece) -> Option<Event> {
+        let Piece { call, source, progress } = piece;
+        let doing = match progress {
+            Progress::Usage(usage) => return Some(Event::UsageTold { call, usage }),
+            Progress::Block(block) => return Some(Event::BlockDone { call, block }),
+            Progress::Text(_) | Progress::Thinking(_) | Progress::ToolCall(_) if source == Source::Summary => {
+                return None;
+            }
+            Progress::Text(_) if source == Source::Compact => "the model summarises the conversation".to_owned(),
+            Progress::Text(_) => "the model answers".to_owned(),
+            Progress::Thinking(_) => "the model thinks".to_owned(),
+            Progress::ToolCall(tool) => format!("the model calls {tool}"),
+        };
+        // A delta comes every few milliseconds; only news reaches the screen.
+        if self.doing != doing {
+            self.doing.clone_from(&doing);
+            self.backlog.push_back(QueryEvent::Progress(doing));
+        }
+        None
     }
 
     fn take(&mut self, joined: Result<(Id, Done), tokio::task::JoinError>) -> Option<Event> {
@@ -179,14 +209,23 @@ impl QueryRun {
         };
         self.names.remove(&id);
         match done {
-            Done::Model(call, Ok(reply)) => Some(Event::Reply { call, reply }),
-            Done::Model(call, Err((failure, usage))) => Some(Event::ModelFailed { call, failure, usage }),
-            Done::Tool { tool, result, duration } => {
-                self.backlog.push_back(QueryEvent::ToolFinished { tool, is_error: result.is_error, duration });
-                Some(Event::ToolDone(result))
+            Done::Model(call, answer) => {
+                self.calls.remove(&call);
+                Some(match answer {
+                    Ok(reply) => Event::Reply { call, reply },
+                    Err((failure, usage)) => Event::ModelFailed { call, failure, usage },
+                })
             }
-            Done::Hook { index, result } => {
-                self.backlog.push_back(QueryEvent::GateFinished { index, result: result.clone() });
+            Done::Tool { run, tool, end, duration } => {
+                self.runs.remove(&run);
+                let ToolEnd { result, stopped, warnings } = end;
+                self.backlog.extend(warnings.into_iter().map(QueryEvent::Warning));
+                self.backlog.push_back(QueryEvent::ToolFinished { tool, is_error: result.is_error, duration });
+                Some(Event::ToolDone { run, result, stopped })
+            }
+            Done::Hook { index, result, warning } => {
+                self.backlog.extend(warning.map(QueryEvent::Warning));
+                self.backlog.push_back(QueryEvent::HookFinished { index, result: result.clone() });
                 Some(Event::HookDone { index, result })
             }
             Done::Stopped => None,
@@ -203,17 +242,15 @@ impl QueryRun {
                 let failure = Failure { remedy: Remedy::GiveUp, kind, message, request_id: None, status: None };
                 Done::Model(*call, Err((failure, None)))
             }
-            Pending::Tool(tool, id) => Done::Tool {
-                tool: tool.clone(),
-                result: ToolResult::new(Arc::clone(id), format!("{tool} failed: {problem}"), true),
-                duration: Duration::ZERO,
-            },
+            Pending::Tool(run, tool) => {
+                let result = ToolResult::new("".into(), format!("{tool} failed: {problem}"), true);
+                let end = ToolEnd { result, stopped: None, warnings: Vec::new() };
+                Done::Tool { run: *run, tool: tool.clone(), end, duration: Duration::ZERO }
+            }
             Pending::Hook(index) => {
                 let status = HookStatus::Broken(problem.into());
-                Done::Hook {
-                    index: *index,
-                    result: HookResult { status, tail: String::new(), duration: Duration::ZERO },
-                }
+                let result = HookResult { status, tail: String::new(), duration: Duration::ZERO };
+                Done::Hook { index: *index, result, warning: None }
             }
         })
     }
@@ -227,52 +264,88 @@ impl QueryRun {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::CallModel(call) => self.call_model(call),
-            Effect::RunTool(call) => self.run_tool(call),
-            Effect::RunHook { index } => self.run_hook(index),
+            Effect::RunTool(run) => self.run_tool(run),
+            Effect::RunHook { index, stop_hook_active, last_words } => {
+                self.run_hook(index, stop_hook_active, last_words);
+            }
+            Effect::StopCall(call) => cancel(self.calls.remove(&call)),
+            Effect::StopTool(run) => cancel(self.runs.remove(&run)),
             Effect::StopAll => self.open.cancel(),
-            Effect::Record(message) => self.backlog.push_back(QueryEvent::Record(message)),
+            Effect::KeepResult { file, content } => {
+                self.backlog.push_back(QueryEvent::KeepResult { file, content });
+            }
+            Effect::Record { agent, message } => self.backlog.push_back(QueryEvent::Record { agent, message }),
             Effect::Emit(notice) => self.backlog.push_back(QueryEvent::Notice(notice)),
             Effect::Finish(terminal) => self.stage = Stage::Ending(Box::new(terminal)),
         }
     }
 
     fn call_model(&mut self, call: ModelCall) {
-        // A channel of its own: what a call that was given up had still to tell concerns nobody.
-        self.progress = mpsc::channel(32);
-        let (client, open, progress) = (Arc::clone(&self.deps.client), self.open.clone(), self.progress.0.clone());
-        let id = call.id;
+        let (id, source) = (call.id, call.source);
+        let stop = self.open.child_token();
+        self.calls.insert(id, stop.clone());
+        let (clients, pieces) = (Arc::clone(&self.deps.clients), self.pieces.0.clone());
         let task = async move {
+            let work = async {
+                let client = match clients.get(call.model, call.source, call.kind) {
+                    Ok(client) => client,
+                    Err(failure) => return Err((failure, None)),
+                };
+                let (sender, mut receiver) = mpsc::channel(PIECES);
+                let pass_on = async {
+                    while let Some(progress) = receiver.recv().await {
+                        if pieces.send(Piece { call: id, source, progress }).await.is_err() {
+                            break;
+                        }
+                    }
+                };
+                let answer = async {
+                    let answer = client.call(&call, &sender).await;
+                    drop(sender);
+                    answer
+                };
+                tokio::join!(answer, pass_on).0
+            };
             tokio::select! {
                 biased;
-                () = open.cancelled() => Done::Stopped,
-                answer = client.call(&call, &progress) => Done::Model(id, answer),
+                () = stop.cancelled() => Done::Stopped,
+                answer = work => Done::Model(id, answer),
             }
         };
         let handle = self.tasks.spawn(task);
         self.names.insert(handle.id(), Pending::Model(id));
     }
 
-    fn run_tool(&mut self, call: ToolUse) {
+    fn run_tool(&mut self, run: ToolRun) {
+        let ToolRun { id, agent, kind, call } = run;
         let subject = Toolbox::subject(&call);
         self.backlog.push_back(QueryEvent::ToolStarted { tool: call.name.clone(), subject });
-        let pending = Pending::Tool(call.name.clone(), Arc::clone(&call.id));
-        let (toolbox, open, clock) = (Arc::clone(&self.deps.toolbox), self.open.clone(), self.deps.clock);
+        let pending = Pending::Tool(id, call.name.clone());
+        let stop = self.open.child_token();
+        self.runs.insert(id, stop.clone());
+        let (tooling, clock) = (Arc::clone(&self.deps.tooling), self.deps.clock);
         let handle = self.tasks.spawn(async move {
             let began = clock.now();
-            let result = toolbox.run(&call, Access::Full, &open).await;
-            Done::Tool { tool: call.name, result, duration: clock.now().since(began) }
+            let end = tooling.run(&call, agent, kind, &stop).await;
+            Done::Tool { run: id, tool: call.name, end, duration: clock.now().since(began) }
         });
         self.names.insert(handle.id(), pending);
     }
 
-    fn run_hook(&mut self, index: usize) {
-        self.backlog.push_back(QueryEvent::GateStarted { index });
-        let (gates, open) = (Arc::clone(&self.deps.gates), self.open.clone());
+    fn run_hook(&mut self, index: usize, stop_hook_active: bool, last_words: String) {
+        self.backlog.push_back(QueryEvent::HookStarted { index });
+        let (hooks, open) = (Arc::clone(&self.deps.hooks), self.open.clone());
         let handle = self.tasks.spawn(async move {
-            let result = gates.run(index, GateMoment::Stop, &open).await;
-            Done::Hook { index, result }
+            let (result, warning) = hooks.run(index, stop_hook_active, last_words, &open).await;
+            Done::Hook { index, result, warning }
         });
         self.names.insert(handle.id(), Pending::Hook(index));
+    }
+}
+
+fn cancel(token: Option<CancellationToken>) {
+    if let Some(token) = token {
+        token.cancel();
     }
 }
 

@@ -23,6 +23,7 @@ use crate::units::RunId;
 use crate::worktree::Repository;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The least default of `-j`: jobs wait for models most of their time, so a small machine still runs some side by side.
 const LEAST_SLOTS: usize = 4;
@@ -88,7 +89,7 @@ async fn drive(
         env: snapshot.env.clone(),
         key_names,
         clock,
-        http: Http::new(settings.connect, concat!("runner/", env!("CARGO_PKG_VERSION"))),
+        http: Arc::new(Http::new(settings.connect, concat!("runner/", env!("CARGO_PKG_VERSION")))),
         timeouts: settings.timeouts,
         patience: settings.patience,
     };

@@ -152,6 +152,7 @@ impl Sink {
             | RunEventKind::Continued(_)
             | RunEventKind::InputStarted(_)
             | RunEventKind::InputCompleted(_)
+            | RunEventKind::Loop(_)
             | RunEventKind::Note(_)
             | RunEventKind::Warning(_)
             | RunEventKind::Interrupted(_) => {}

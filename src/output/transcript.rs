@@ -2,7 +2,7 @@
 
 use super::file::{Files, Lines};
 use crate::error::Result;
-use crate::query::Message;
+use crate::query::{AgentId, Message};
 use crate::report::json::{self, TranscriptMeta};
 use crate::units::{Elapsed, Turns, Usage, Usd};
 use std::path::Path;
@@ -28,8 +28,8 @@ impl Transcript {
     ///
     /// # Errors
     /// Names the path.
-    pub fn message(&mut self, at: Elapsed, message: &Message) -> Result<()> {
-        self.lines.write(&json::message_line(at, message))
+    pub fn message(&mut self, at: Elapsed, agent: AgentId, message: &Message) -> Result<()> {
+        self.lines.write(&json::message_line(at, agent, message))
     }
 
     /// Adds what an accepted response used.
@@ -82,7 +82,7 @@ mod tests {
             origin: Origin::Prompt,
             blocks: vec![Block::Text("use pass\"word\"1\nplease".into())],
         };
-        transcript.message(Elapsed::from_millis(1), &message).unwrap();
+        transcript.message(Elapsed::from_millis(1), AgentId::JOB, &message).unwrap();
         assert_eq!(kinds(), ["meta", "message"]);
         transcript.turn(Elapsed::from_millis(2), Turns(1), &Usage::default(), Usd::ZERO, None).unwrap();
         assert_eq!(kinds(), ["meta", "message", "turn"]);

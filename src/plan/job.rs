@@ -115,9 +115,9 @@ pub struct ModelPlan {
     /// Its thinking is bound to the exact conversation before it, which therefore must not be rewritten.
     pub binds_thinking: bool,
     /// The model that takes over when this one stays overloaded.
-    pub fallback: Option<Box<ModelPlan>>,
+    pub fallback: Option<Box<Self>>,
     /// The model for summaries of tool calls.
-    pub small: Option<Box<ModelPlan>>,
+    pub small: Option<Box<Self>>,
 }
 
 /// How a model is reached.

@@ -13,8 +13,6 @@ pub struct Caps {
     pub tokens: Tokens,
     /// Money; `None`: no cap.
     pub cost: Option<Usd>,
-    /// The model's prices; all zero where they are not known.
-    pub prices: Prices,
 }
 
 /// Which cap stands in the way of a call.
@@ -33,6 +31,8 @@ pub struct Reservation {
     pub prompt: Tokens,
     /// The output cap that the call is sent with.
     pub output: Tokens,
+    /// The price of all of it.
+    pub cost: Usd,
 }
 
 impl Reservation {
@@ -49,6 +49,8 @@ pub struct Ledger {
     caps: Caps,
     used: Usage,
     spent: Usd,
+    /// Set aside for calls that are under way.
+    held: (Tokens, Usd),
 }
 
 impl Ledger {
@@ -57,36 +59,55 @@ impl Ledger {
     pub const fn new(caps: Caps) -> Self {
         let none = Tokens(0);
         let used = Usage { input: none, cache_read: none, cache_write: none, output: none };
-        Self { caps, used, spent: Usd::ZERO }
+        Self { caps, used, spent: Usd::ZERO, held: (Tokens(0), Usd::ZERO) }
     }
 
-    /// Sets a call's worst case aside: the whole prompt as dearest input, and the whole output cap.
+    /// Sets a call's worst case aside: the whole prompt as dearest input, and the whole output cap. It stays set aside until
+    /// [`release`](Self::release).
     ///
     /// Where the wanted output cap does not fit, a smaller one is granted, down to [`MIN_OUTPUT`].
     ///
     /// # Errors
     /// Names the cap that the call could pass.
-    pub fn reserve(&self, prompt: Tokens, wanted: Tokens) -> Result<Reservation, CapReached> {
+    pub fn reserve(&mut self, prompt: Tokens, wanted: Tokens, prices: &Prices) -> Result<Reservation, CapReached> {
         let least = wanted.min(MIN_OUTPUT);
-        let by_tokens = self.caps.tokens.minus(self.used.counted()).minus(prompt);
+        let (held_tokens, held_cost) = self.held;
+        let by_tokens = self.caps.tokens.minus(self.used.counted()).minus(held_tokens).minus(prompt);
         if by_tokens < least {
             return Err(CapReached::Tokens);
         }
+        let prices = prices.for_prompt(prompt);
+        let input = prices.dearest_input().times(prompt);
         let by_cost = self.caps.cost.map_or(Tokens(u64::MAX), |cap| {
-            let prices = self.caps.prices.for_prompt(prompt);
-            let input = prices.dearest_input().times(prompt);
-            let left = cap.minus(self.spent);
+            let left = cap.minus(self.spent).minus(held_cost);
             if left < input { Tokens(0) } else { prices.output.tokens_within(left.minus(input)) }
         });
         if by_cost < least {
             return Err(CapReached::Cost);
         }
-        Ok(Reservation { prompt, output: wanted.min(by_tokens).min(by_cost) })
+        let output = wanted.min(by_tokens).min(by_cost);
+        let mut cost = input;
+        cost += prices.output.times(output);
+        let reservation = Reservation { prompt, output, cost };
+        self.held.0 += reservation.total();
+        self.held.1 += cost;
+        Ok(reservation)
+    }
+
+    /// Gives back what was set aside for a call that has ended.
+    pub fn release(&mut self, reservation: &Reservation) {
+        self.held = (self.held.0.minus(reservation.total()), self.held.1.minus(reservation.cost));
+    }
+
+    /// Whether something is set aside for a call that is under way.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        self.held.0 > Tokens(0)
     }
 
     /// Books what a call really used, and returns what it cost.
-    pub fn settle(&mut self, usage: &Usage) -> Usd {
-        let cost = self.caps.prices.cost(usage);
+    pub fn settle(&mut self, usage: &Usage, prices: &Prices) -> Usd {
+        let cost = prices.cost(usage);
         self.used += *usage;
         self.spent += cost;
         cost
@@ -136,22 +157,38 @@ mod tests {
         Prices { base, tiers: Vec::new() }
     }
 
+    fn output(caps: &Caps, prompt: u64, wanted: u64, prices: &Prices) -> Result<u64, CapReached> {
+        Ledger::new(caps.clone()).reserve(Tokens(prompt), Tokens(wanted), prices).map(|r| r.output.0)
+    }
+
     #[test]
     fn the_output_cap_shrinks_to_what_fits_and_then_the_call_is_refused() {
-        let ledger = Ledger::new(Caps { tokens: Tokens(5_000), cost: None, prices: Prices::default() });
-        assert_eq!(ledger.reserve(Tokens(1_000), Tokens(8_192)).map(|r| r.output), Ok(Tokens(4_000)));
-        assert_eq!(ledger.reserve(Tokens(3_976), Tokens(8_192)).map(|r| r.output), Ok(Tokens(1_024)));
-        assert_eq!(ledger.reserve(Tokens(3_977), Tokens(8_192)), Err(CapReached::Tokens));
-        assert_eq!(ledger.reserve(Tokens(4_900), Tokens(100)).map(|r| r.output), Ok(Tokens(100)));
+        let (caps, free) = (Caps { tokens: Tokens(5_000), cost: None }, Prices::default());
+        assert_eq!(output(&caps, 1_000, 8_192, &free), Ok(4_000));
+        assert_eq!(output(&caps, 3_976, 8_192, &free), Ok(1_024));
+        assert_eq!(output(&caps, 3_977, 8_192, &free), Err(CapReached::Tokens));
+        assert_eq!(output(&caps, 4_900, 100, &free), Ok(100));
     }
 
     #[test]
     fn money_is_reserved_at_the_dearest_input_price() {
-        let caps = Caps { tokens: Tokens(u64::MAX), cost: Some(Usd::from_dollars(0.05)), prices: prices(2.0, 10.0) };
-        let ledger = Ledger::new(caps);
+        let caps = Caps { tokens: Tokens(u64::MAX), cost: Some(Usd::from_dollars(0.05)) };
         // 10,000 tokens of input at the cache-write price of $2.50 are $0.025; the rest buys 2,500 tokens of output.
-        assert_eq!(ledger.reserve(Tokens(10_000), Tokens(8_192)).map(|r| r.output), Ok(Tokens(2_500)));
-        assert_eq!(ledger.reserve(Tokens(20_000), Tokens(8_192)), Err(CapReached::Cost));
+        assert_eq!(output(&caps, 10_000, 8_192, &prices(2.0, 10.0)), Ok(2_500));
+        assert_eq!(output(&caps, 20_000, 8_192, &prices(2.0, 10.0)), Err(CapReached::Cost));
+    }
+
+    #[test]
+    fn what_is_set_aside_for_one_call_is_not_there_for_another() {
+        let mut ledger = Ledger::new(Caps { tokens: Tokens(10_000), cost: None });
+        let first = ledger.reserve(Tokens(2_000), Tokens(4_000), &Prices::default()).unwrap();
+        assert_eq!(
+            ledger.reserve(Tokens(2_000), Tokens(4_000), &Prices::default()).map(|r| r.output),
+            Ok(Tokens(2_000))
+        );
+        assert_eq!(ledger.reserve(Tokens(1), Tokens(1_024), &Prices::default()), Err(CapReached::Tokens));
+        ledger.release(&first);
+        assert!(ledger.is_holding() && ledger.reserve(Tokens(1), Tokens(1_024), &Prices::default()).is_ok());
     }
 
     proptest! {
@@ -159,12 +196,20 @@ mod tests {
         fn honest_usage_never_passes_a_cap(
             cap in 2_000_u64..200_000,
             dollars in 0.001_f64..0.5,
-            calls in proptest::collection::vec((0_u64..20_000, 0.0_f64..=1.0, 0.0_f64..=1.0, 1_u64..20_000), 1..40),
+            calls in proptest::collection::vec((0_u64..20_000, 0.0_f64..=1.0, 0.0_f64..=1.0, 1_u64..20_000, any::<bool>()), 1..40),
         ) {
             let cost = Usd::from_dollars(dollars);
-            let mut ledger = Ledger::new(Caps { tokens: Tokens(cap), cost: Some(cost), prices: prices(2.0, 10.0) });
-            for (prompt, cached, answered, wanted) in calls {
-                if let Ok(reserved) = ledger.reserve(Tokens(prompt), Tokens(wanted)) {
+            let prices = prices(2.0, 10.0);
+            let mut ledger = Ledger::new(Caps { tokens: Tokens(cap), cost: Some(cost) });
+            let mut open = Vec::new();
+            for (prompt, cached, answered, wanted, waits) in calls {
+                if let Ok(reserved) = ledger.reserve(Tokens(prompt), Tokens(wanted), &prices) {
+                    open.push((prompt, cached, answered, reserved));
+                }
+                if waits {
+                    continue;
+                }
+                for (prompt, cached, answered, reserved) in open.drain(..) {
                     let read = (prompt as f64 * cached) as u64;
                     let usage = Usage {
                         input: Tokens(0),
@@ -172,7 +217,8 @@ mod tests {
                         cache_write: Tokens(prompt - read),
                         output: Tokens((reserved.output.0 as f64 * answered) as u64),
                     };
-                    ledger.settle(&usage);
+                    ledger.release(&reserved);
+                    ledger.settle(&usage, &prices);
                 }
             }
             prop_assert!(ledger.used().counted() <= Tokens(cap));

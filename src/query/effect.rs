@@ -1,6 +1,6 @@
 //! What a query may ask the driver for: the only way in which the core reaches the world.
 
-use super::event::CallId;
+use super::event::{AgentId, CallId, ToolRunId};
 use super::transcript::{History, Message, ToolUse};
 use crate::outcome::{ModelErrorKind, Terminal, Transition};
 use crate::units::{Elapsed, Tokens, Turns, Usage, Usd};
@@ -10,19 +10,39 @@ use std::time::Duration;
 /// One thing that the driver does now. Effects are performed in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Call the model; answer with `Reply` or `ModelFailed`.
+    /// Call a model; answer with `Reply` or `ModelFailed`. Several may be open at once.
     CallModel(ModelCall),
     /// Run a tool; answer with `ToolDone`. Several may be open at once.
-    RunTool(ToolUse),
+    RunTool(ToolRun),
     /// Run a stop hook; answer with `HookDone`.
     RunHook {
         /// Which, by its place in the job.
         index: usize,
+        /// The model works on because a stop hook blocked.
+        stop_hook_active: bool,
+        /// The model's last words.
+        last_words: String,
     },
+    /// Stop a model call and do not answer for it.
+    StopCall(CallId),
+    /// Stop a tool and do not answer for it.
+    StopTool(ToolRunId),
     /// Stop everything that is open and do not answer for it.
     StopAll,
+    /// Keep a whole tool result in the folder for outputs.
+    KeepResult {
+        /// The file's name.
+        file: String,
+        /// What goes into it.
+        content: String,
+    },
     /// Append a message to the transcript.
-    Record(Arc<Message>),
+    Record {
+        /// In whose conversation.
+        agent: AgentId,
+        /// The message.
+        message: Arc<Message>,
+    },
     /// Tell whoever watches.
     Emit(Notice),
     /// The end. Nothing follows.
@@ -34,6 +54,10 @@ pub enum Effect {
 pub struct ModelCall {
     /// Its number.
     pub id: CallId,
+    /// Whose conversation it is.
+    pub agent: AgentId,
+    /// What kind of agent that is, and so which tools it has.
+    pub kind: AgentKind,
     /// The whole conversation.
     pub history: History,
     /// The output cap of this call.
@@ -56,6 +80,8 @@ impl ModelCall {
     pub const fn first(history: History) -> Self {
         Self {
             id: CallId(1),
+            agent: AgentId::JOB,
+            kind: AgentKind::Job,
             history,
             max_output: Tokens(8_192),
             source: Source::Job,
@@ -65,6 +91,19 @@ impl ModelCall {
             thinking_stripped: false,
         }
     }
+}
+
+/// A tool call that is to be run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolRun {
+    /// The run's number: ids of calls may come again after a discarded answer.
+    pub id: ToolRunId,
+    /// Who calls.
+    pub agent: AgentId,
+    /// What kind of agent that is, and so which tools it has.
+    pub kind: AgentKind,
+    /// The call.
+    pub call: ToolUse,
 }
 
 /// Who asks the model.
@@ -93,6 +132,18 @@ impl Source {
     }
 }
 
+/// What kind of agent a conversation belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AgentKind {
+    /// The job's own.
+    #[default]
+    Job,
+    /// A sub-agent with every tool but the one that starts sub-agents.
+    General,
+    /// A sub-agent that can only look.
+    Explore,
+}
+
 /// Which of a job's models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ModelSlot {
@@ -110,7 +161,8 @@ pub enum ModelSlot {
 pub struct TaskBudget {
     /// The whole budget, the same in every call.
     pub total: Tokens,
-    /// What was left when the conversation that is sent began: what came before a compaction is used up.
+    /// What was left when the conversation that is sent began. The provider counts down what it is sent; what came before a
+    /// compaction it cannot see.
     pub remaining: Tokens,
 }
 
@@ -125,6 +177,47 @@ pub struct Clearing {
     pub at_least: Tokens,
 }
 
+/// A layer of context management.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// 0: large results go to files.
+    ResultBudget,
+    /// 1: turns that say nothing any more are left out.
+    Snip,
+    /// 2: old results are cleared.
+    MicroCompact,
+    /// 3: old turns are shown as digests.
+    Collapse,
+    /// 4: the conversation is summarised.
+    AutoCompact,
+}
+
+impl Layer {
+    /// All of them, in their order.
+    pub const ALL: [Self; 5] = [Self::ResultBudget, Self::Snip, Self::MicroCompact, Self::Collapse, Self::AutoCompact];
+
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::ResultBudget => "result_budget",
+            Self::Snip => "snip",
+            Self::MicroCompact => "micro_compact",
+            Self::Collapse => "collapse",
+            Self::AutoCompact => "auto_compact",
+        }
+    }
+}
+
+/// A queued input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueuedInput {
+    /// A follow-up of the job, counted from 0.
+    FollowUp(usize),
+    /// The notice that a background command has ended, by the command's id.
+    Command(String),
+}
+
 /// What a watcher is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
@@ -132,6 +225,8 @@ pub enum Notice {
     ModelCalled {
         /// Its number.
         call: CallId,
+        /// Who asks.
+        source: Source,
         /// The turn that it is for.
         turn: Turns,
         /// The estimated prompt.
@@ -150,12 +245,34 @@ pub enum Notice {
         /// Until when.
         until: Elapsed,
     },
+    /// Parts of an answer that were shown are void: the answer is given up, and asked for again.
+    Tombstone {
+        /// The call that they came from.
+        call: CallId,
+        /// How many blocks.
+        blocks: usize,
+    },
+    /// Another model answers from now on.
+    ModelFallback {
+        /// In whose conversation.
+        agent: AgentId,
+        /// The model that was asked.
+        from: String,
+        /// The model that is asked now.
+        to: String,
+        /// Why.
+        why: String,
+    },
     /// The loop accepted a response: a turn.
     Turn {
-        /// Which.
+        /// Whose.
+        agent: AgentId,
+        /// Which, over the whole job.
         turn: Turns,
         /// The message.
         message: Arc<Message>,
+        /// Which model answered.
+        model: ModelSlot,
         /// What the call used.
         usage: Usage,
         /// What the call cost.
@@ -163,12 +280,58 @@ pub enum Notice {
         /// The provider's id of the request.
         request_id: Option<String>,
     },
-    /// The loop goes on.
-    Continued(Transition),
+    /// A loop goes on.
+    Continued {
+        /// Whose.
+        agent: AgentId,
+        /// Why.
+        transition: Transition,
+    },
+    /// A layer of context management did something: the boundary between what was and what is shown.
+    ContextBoundary {
+        /// In whose conversation.
+        agent: AgentId,
+        /// Which.
+        layer: Layer,
+        /// How many tokens it freed; an estimate that errs low, or the provider's own number.
+        freed: Tokens,
+        /// How many results, turns or spans it was about.
+        count: usize,
+    },
+    /// A compaction did not help.
+    CompactFailed {
+        /// Why.
+        why: String,
+        /// How often in a row.
+        failures: u32,
+    },
+    /// The small model summarised the calls of a turn.
+    ToolSummary {
+        /// The summary, one line.
+        text: String,
+    },
+    /// A sub-agent began.
+    AgentStarted {
+        /// Which.
+        agent: AgentId,
+        /// What kind.
+        kind: AgentKind,
+        /// What it is for, in a few words.
+        description: String,
+    },
+    /// A sub-agent ended.
+    AgentFinished {
+        /// Which.
+        agent: AgentId,
+        /// How.
+        terminal: &'static str,
+        /// Its turns.
+        turns: Turns,
+    },
     /// A queued input was taken.
-    InputStarted(usize),
+    InputStarted(QueuedInput),
     /// A queued input was dealt with: the loop came to an end of its own accord.
-    InputCompleted(usize),
+    InputCompleted(QueuedInput),
     /// A stop hook's result was taken note of.
     HookJudged {
         /// Which, by its place in the job.

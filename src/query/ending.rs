@@ -1,66 +1,113 @@
-//! How a query ends: each end with its evidence, and in a state that can be resumed.
+//! How a loop ends: each end with its evidence, and in a state that can be resumed.
 
-use super::effect::{Effect, Notice};
+use super::agent::{Agent, Ask, Phase};
+use super::context::Window;
+use super::effect::{Effect, Notice, QueuedInput};
 use super::failure::Failure;
-use super::machine::{Phase, Query};
-use super::state::State;
-use super::transcript::{Block, Origin, Role};
+use super::shared::Shared;
+use super::transcript::Origin;
 use super::words;
-use crate::outcome::{AbortReason, ModelError, Terminal, TerminalReason};
+use crate::outcome::{AbortReason, HookEvidence, ModelError, Terminal, TerminalReason};
 use crate::units::Tokens;
 
-impl Query {
-    pub(super) fn complete(&mut self, out: &mut Vec<Effect>) {
+impl Agent {
+    pub(super) fn complete(&mut self, sh: &mut Shared) {
         let message = "the model finished and nothing objected".to_owned();
-        self.finish(TerminalReason::Completed, message, |_| {}, out);
+        self.finish(sh, TerminalReason::Completed, message, |_| {});
     }
 
-    pub(super) fn budget_exhausted(&mut self, prompt: Tokens, out: &mut Vec<Effect>) {
-        let (used, cap) = (self.ledger.used().counted(), self.ledger.caps().tokens);
+    pub(super) fn budget_exhausted(&mut self, sh: &mut Shared, prompt: Tokens) {
+        let (used, cap) = (sh.ledger.used().counted(), sh.ledger.caps().tokens);
         let message = format!(
             "the token budget is used up: {} of {} tokens, and the next call could need {} and an answer",
             used.0, cap.0, prompt.0
         );
-        out.push(Effect::Emit(Notice::LimitReached(message.clone())));
-        self.finish(TerminalReason::Completed, message, |end| end.budget_exhausted = true, out);
+        sh.emit(Notice::LimitReached(message.clone()));
+        self.finish(sh, TerminalReason::Completed, message, |end| end.budget_exhausted = true);
     }
 
-    pub(super) fn max_turns(&mut self, out: &mut Vec<Effect>) {
-        let message = self.max_turns_message();
-        out.push(Effect::Emit(Notice::LimitReached(message.clone())));
-        self.finish(TerminalReason::MaxTurns, message, |_| {}, out);
+    pub(super) fn out_of_turns(&mut self, sh: &mut Shared) {
+        let message = self.out_of_turns_message(sh);
+        sh.emit(Notice::LimitReached(message.clone()));
+        self.finish(sh, TerminalReason::MaxTurns, message, |_| {});
     }
 
-    fn max_turns_message(&self) -> String {
-        format!("the turn limit was reached: {} of {} turns", self.turns(), self.params.max_turns)
+    fn out_of_turns_message(&self, sh: &Shared) -> String {
+        let (turns, max) = match self.parent {
+            None => (sh.turns, sh.params.max_turns),
+            Some(_) => (self.turns(), self.max_turns),
+        };
+        format!("the turn limit was reached: {turns} of {max} turns")
     }
 
-    pub(super) fn give_up(&mut self, failure: Failure, out: &mut Vec<Effect>) {
+    pub(super) fn blocking_limit(&mut self, sh: &mut Shared, prompt: Tokens, window: Window) {
+        let why = if !sh.params.features.auto_compact {
+            "compaction is switched off"
+        } else if self.has_what_to_compact(window) {
+            "compacting it did not help"
+        } else {
+            "the task itself fills it, so there is nothing to compact"
+        };
+        let message = format!(
+            "the conversation is full: the next prompt needs {} tokens, at most {} of the model's window of {} can be sent, and {why}",
+            prompt.0,
+            window.blocking_limit.0,
+            sh.limits(self.state.model).context_window.0
+        );
+        sh.emit(Notice::LimitReached(message.clone()));
+        self.finish(sh, TerminalReason::BlockingLimit, message, |_| {});
+    }
+
+    /// An error without recovery.
+    pub(super) fn give_up(&mut self, sh: &mut Shared, failure: Failure) {
+        self.fail(sh, TerminalReason::ModelError, failure);
+    }
+
+    /// The withheld error surfaces: every recovery has failed.
+    pub(super) fn prompt_too_long(&mut self, sh: &mut Shared, failure: Failure) {
+        self.fail(sh, TerminalReason::PromptTooLong, failure);
+    }
+
+    pub(super) fn image_error(&mut self, sh: &mut Shared, failure: Failure) {
+        self.fail(sh, TerminalReason::ImageError, failure);
+    }
+
+    fn fail(&mut self, sh: &mut Shared, reason: TerminalReason, failure: Failure) {
         let Failure { kind, message, request_id, status, remedy: _ } = failure;
         let error = ModelError { kind, message: message.clone(), request_id, status };
-        self.finish(TerminalReason::ModelError, message, |end| end.error = Some(error), out);
+        self.finish(sh, reason, message, |end| end.error = Some(error));
     }
 
-    /// Ends the query in a state that can be resumed: every call has its result, and the last word says what happened.
-    pub(super) fn abort(&mut self, phase: Phase, reason: AbortReason, out: &mut Vec<Effect>) {
-        out.push(Effect::StopAll);
-        let terminal = match phase {
-            Phase::New | Phase::Calling { .. } | Phase::Waiting { .. } | Phase::Finished => {
+    /// A tool hook ended the query.
+    pub(super) fn hook_stopped(&mut self, sh: &mut Shared, hook: HookEvidence) {
+        let message = format!("hook `{}` stopped the work: {}", hook.name, hook.tail.trim());
+        self.finish(sh, TerminalReason::HookStopped, message, |end| end.hook = Some(hook));
+    }
+
+    /// Ends the loop in a state that can be resumed: every call has its result, and the last word says what happened.
+    pub(super) fn abort(&mut self, sh: &mut Shared, reason: AbortReason) {
+        let terminal = match std::mem::replace(&mut self.phase, Phase::Finished) {
+            Phase::Calling { call, ask, live, .. } => {
+                // The provider bills what it had read and said by then.
+                sh.stop_call(call);
+                if ask == Ask::Turn {
+                    self.keep_partial(sh, live, words::aborted_result);
+                }
                 TerminalReason::AbortedStreaming
             }
-            Phase::Tools(_) | Phase::Hooks { .. } => TerminalReason::AbortedTools,
-        };
-        if let Phase::Calling { call, told: Some(usage), .. } = &phase {
-            // The provider bills what it had read and said by then.
-            self.settle(*call, None, usage, out);
-        }
-        if let Phase::Tools(calls) = phase {
-            let messages = self.record_results(calls.into_results(words::aborted_result), None, out);
-            self.state = State { messages, ..self.state.clone() };
-            if self.turns() >= self.params.max_turns {
-                out.push(Effect::Emit(Notice::LimitReached(self.max_turns_message())));
+            Phase::New | Phase::Waiting { .. } | Phase::Starved { .. } | Phase::Finished => {
+                TerminalReason::AbortedStreaming
             }
-        }
+            Phase::Tools(calls) => {
+                self.stop_calls(sh, calls, words::aborted_result);
+                if !self.may_turn(sh) {
+                    let message = self.out_of_turns_message(sh);
+                    sh.emit(Notice::LimitReached(message));
+                }
+                TerminalReason::AbortedTools
+            }
+            Phase::Hooks { .. } => TerminalReason::AbortedTools,
+        };
         let message = match reason {
             AbortReason::Interrupt => "interrupted by a signal".to_owned(),
             AbortReason::Timeout => "the job's time ran out".to_owned(),
@@ -68,56 +115,62 @@ impl Query {
             AbortReason::LoopDetected => "the model went round in circles".to_owned(),
             AbortReason::Input => "a newer input replaced the turn".to_owned(),
             AbortReason::CostLimit => {
-                let (spent, cap) = (self.ledger.spent(), self.ledger.caps().cost.unwrap_or_default());
+                let (spent, cap) = (sh.ledger.spent(), sh.ledger.caps().cost.unwrap_or_default());
                 let message = format!("the spending cap is reached: {spent} of {cap}, and the next call could pass it");
-                out.push(Effect::Emit(Notice::LimitReached(message.clone())));
+                sh.emit(Notice::LimitReached(message.clone()));
                 message
             }
         };
-        self.interrupt(terminal, reason, message, out);
+        self.interrupt(sh, terminal, reason, message);
     }
 
     /// The model went round in circles: its calls have all ended.
-    pub(super) fn looping(&mut self, tool: &str, count: u32, out: &mut Vec<Effect>) {
-        let message = format!("the model made the same call of {tool} with the same result {count} times in a row");
-        out.push(Effect::Emit(Notice::LimitReached(message.clone())));
-        self.interrupt(TerminalReason::AbortedTools, AbortReason::LoopDetected, message, out);
+    pub(super) fn looping(&mut self, sh: &mut Shared, evidence: &str) {
+        let message = format!("the model went round in circles: {evidence}");
+        sh.emit(Notice::LimitReached(message.clone()));
+        self.interrupt(sh, TerminalReason::AbortedTools, AbortReason::LoopDetected, message);
     }
 
-    /// The last word of an aborted query, and its end.
-    fn interrupt(&mut self, terminal: TerminalReason, reason: AbortReason, message: String, out: &mut Vec<Effect>) {
-        let notice = self.message(Role::User, Origin::Interruption, vec![Block::Text(words::interruption(reason))]);
-        let messages = self.record(notice, out);
-        self.state = State { messages, ..self.state.clone() };
-        self.finish(terminal, message, |end| end.abort = Some(reason), out);
+    /// The last word of an aborted loop, and its end.
+    fn interrupt(&mut self, sh: &mut Shared, terminal: TerminalReason, reason: AbortReason, message: String) {
+        // A newer input says itself why it goes on otherwise.
+        if reason != AbortReason::Input {
+            self.say(sh, Origin::Interruption, words::interruption(reason));
+        }
+        self.finish(sh, terminal, message, |end| end.abort = Some(reason));
     }
 
     pub(super) fn finish(
         &mut self,
+        sh: &mut Shared,
         reason: TerminalReason,
         message: String,
         evidence: impl FnOnce(&mut Terminal),
-        out: &mut Vec<Effect>,
     ) {
         let mut terminal = Terminal { reason, message, abort: None, error: None, hook: None, budget_exhausted: false };
         evidence(&mut terminal);
+        self.drop_summary(sh);
         // An end of the loop's own accord deals with every input that was taken; an error or an abort with none.
-        match reason {
+        let own_accord = match reason {
             TerminalReason::Completed
             | TerminalReason::MaxTurns
             | TerminalReason::StopHookPrevented
-            | TerminalReason::HookStopped => {
-                let taken = 0..self.state.inputs_taken;
-                out.extend(taken.map(|index| Effect::Emit(Notice::InputCompleted(index))));
-            }
+            | TerminalReason::HookStopped => true,
             TerminalReason::BlockingLimit
             | TerminalReason::PromptTooLong
             | TerminalReason::ImageError
             | TerminalReason::ModelError
             | TerminalReason::AbortedStreaming
-            | TerminalReason::AbortedTools => {}
+            | TerminalReason::AbortedTools => false,
+        };
+        if own_accord && self.parent.is_none() {
+            let follow_ups = (0..self.state.inputs_taken).map(QueuedInput::FollowUp);
+            let commands = self.notices_taken.iter().cloned().map(QueuedInput::Command);
+            for input in follow_ups.chain(commands) {
+                sh.out.push(Effect::Emit(Notice::InputCompleted(input)));
+            }
         }
         self.phase = Phase::Finished;
-        out.push(Effect::Finish(terminal));
+        self.terminal = Some(terminal);
     }
 }

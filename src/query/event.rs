@@ -2,13 +2,26 @@
 
 use super::failure::Failure;
 use super::transcript::{Block, ToolResult};
-use crate::outcome::AbortReason;
+use crate::outcome::{AbortReason, HookEvidence};
 use crate::units::{Tokens, Usage};
 use std::time::Duration;
 
 /// Numbers the model calls of a query, retries included, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u32);
+
+/// Numbers the agents of a query: the job's own is 0, sub-agents follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AgentId(pub u32);
+
+impl AgentId {
+    /// The job's own agent.
+    pub const JOB: Self = Self(0);
+}
+
+/// Numbers the tool runs of a query, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolRunId(pub u64);
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +51,29 @@ pub enum Event {
         /// What it has used so far.
         usage: Usage,
     },
-    /// A tool call ended.
-    ToolDone(ToolResult),
+    /// A block of a running call's answer is complete.
+    BlockDone {
+        /// The call.
+        call: CallId,
+        /// The block, as the whole answer will have it.
+        block: Block,
+    },
+    /// A tool run ended.
+    ToolDone {
+        /// Which.
+        run: ToolRunId,
+        /// What the model is told.
+        result: ToolResult,
+        /// A tool hook says that the whole query is to end.
+        stopped: Option<HookEvidence>,
+    },
+    /// A background command ended by itself.
+    CommandEnded {
+        /// Its id.
+        id: String,
+        /// What the model is told.
+        text: String,
+    },
     /// A stop hook ended.
     HookDone {
         /// Which, by its place in the job.
@@ -108,7 +142,11 @@ pub struct HookResult {
 pub enum HookStatus {
     /// Nothing to object.
     Pass,
-    /// It objects.
+    /// A hook objects, in these words.
+    Object(String),
+    /// A hook forbids going on, in these words.
+    Prevent(String),
+    /// A gate objects.
     Fail {
         /// Its exit code, where it had one.
         exit_code: Option<i32>,

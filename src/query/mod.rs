@@ -6,32 +6,48 @@
 //! Invariants: one [`Effect::Finish`], and nothing after it. Every request keeps [`History::check`]. A call is sent only within
 //! the turn limit and the caps. Stop hooks never run on an error. Every continue has its transition.
 
+mod agent;
+mod answer;
 mod budget;
+mod bound;
 mod calls;
+mod compaction;
+mod context;
 mod effect;
 mod ending;
 mod event;
+mod failing;
 mod failure;
+mod iteration;
 mod machine;
 mod params;
 mod repetition;
 mod retry;
+mod shared;
 mod state;
+mod stopping;
+mod subagent;
+mod summary;
 mod tool;
+mod toolturn;
 mod transcript;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
+pub use bound::most_calls;
 pub use budget::{Caps, Ledger, MIN_OUTPUT, estimate};
-pub use effect::{Clearing, Effect, ModelCall, ModelSlot, Notice, Source, TaskBudget};
-pub use event::{CallId, Cleared, Event, HookResult, HookStatus, Reply, Stop};
+pub use effect::{
+    AgentKind, Clearing, Effect, Layer, ModelCall, ModelSlot, Notice, QueuedInput, Source, TaskBudget, ToolRun,
+};
+pub use event::{AgentId, CallId, Cleared, Event, HookResult, HookStatus, Reply, Stop, ToolRunId};
 pub use failure::{Failure, Remedy};
 pub use machine::Query;
-pub use params::{Concurrency, HookRule, OnRed, Params};
+pub use params::{Concurrency, Features, HookRule, HookRuleKind, ModelLimits, Models, OnRed, Params};
 pub use retry::Patience;
-pub use state::{Measured, State};
-pub use tool::ToolDefinition;
+pub use state::{AutoCompact, BudgetProgress, PendingSummary, State};
+pub use subagent::{AGENT, agent_kind};
+pub use tool::{ToolDefinition, Traits, Usable};
 pub use transcript::{Block, History, Media, Message, Origin, Role, ToolInput, ToolResult, ToolUse, ToolUseId};
 pub use words::describe;

@@ -35,13 +35,8 @@ pub(super) enum Verdict {
     Fine,
     /// The model is told how often it was.
     Notice(u32),
-    /// The query ends.
-    Stop {
-        /// The tool that was called.
-        tool: String,
-        /// How often in a row.
-        count: u32,
-    },
+    /// The query ends; the text says what was called, how often, and what came of it.
+    Stop(String),
 }
 
 impl Repetition {
@@ -54,7 +49,7 @@ impl Repetition {
         let mut verdict = Verdict::Fine;
         for (call, result) in ended {
             match self.add(call, result) {
-                count if count >= limit => return Verdict::Stop { tool: call.name.clone(), count },
+                count if count >= limit => return Verdict::Stop(evidence(call, result, count)),
                 count if count >= NOTICE && count.is_multiple_of(NOTICE) => verdict = Verdict::Notice(count),
                 _ => {}
             }
@@ -77,6 +72,25 @@ impl Repetition {
         }
         self.count
     }
+}
+
+fn evidence(call: &ToolUse, result: &ToolResult, count: u32) -> String {
+    const MOST: usize = 200;
+    let shown = |text: &str| {
+        let end = text.floor_char_boundary(MOST.min(text.len()));
+        let line = text[..end].split_whitespace().collect::<Vec<_>>().join(" ");
+        if end < text.len() { format!("{line}...") } else { line }
+    };
+    let input = match &call.input {
+        ToolInput::Object(map) => serde_json::to_string(map).unwrap_or_default(),
+        ToolInput::Invalid { raw, .. } => raw.clone(),
+    };
+    let name = &call.name;
+    format!(
+        "the same call of {name} with the same result came {count} times in a row: {} gave: {}",
+        shown(&input),
+        shown(&result.content)
+    )
 }
 
 #[cfg(test)]
@@ -104,6 +118,8 @@ mod tests {
         }
         assert_eq!(done(&mut repetition, "h", "x", "none"), Verdict::Notice(3));
         assert_eq!(done(&mut repetition, "i", "x", "none"), Verdict::Fine);
-        assert_eq!(done(&mut repetition, "j", "x", "none"), Verdict::Stop { tool: "Grep".into(), count: 5 });
+        let evidence =
+            "the same call of Grep with the same result came 5 times in a row: {\"pattern\":\"x\"} gave: none";
+        assert_eq!(done(&mut repetition, "j", "x", "none"), Verdict::Stop(evidence.into()));
     }
 }

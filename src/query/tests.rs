@@ -1,19 +1,41 @@
 //! The loop by transition, from scripts: events in, the rendered effects out. A new rule is a new six-line test.
 
 use super::*;
-use crate::outcome::{AbortReason, ModelErrorKind, Terminal};
-use crate::units::{Elapsed, Prices, TokenPrices, Tokens, Turns, Usage, Usd};
+use crate::outcome::Terminal;
+use crate::units::{Elapsed, Prices, TokenPrices, Tokens, Turns, Usd};
 use insta::assert_snapshot;
-use serde_json::Map;
-use std::time::Duration;
+use script::Play;
 
-mod play;
+mod ladder;
+mod layers;
+mod script;
+mod simulate;
+mod world;
 
-/// A query with 5 turns, a minute, two follow-ups where `inputs` says so, and as many gates as named.
+/// What is known about the tools of scripts: `Read` and `Grep` only look, `Bash` is a shell, `Agent` starts sub-agents.
+pub(super) const TOOLS: Usable = Usable {
+    traits: |call| {
+        let agent = match &call.input {
+            ToolInput::Object(input) if call.name == "Agent" => Some(agent_kind(input)),
+            _ => None,
+        };
+        let looks = matches!(call.name.as_str(), "Read" | "Grep") || agent == Some(AgentKind::Explore);
+        Traits {
+            concurrency: if looks { Concurrency::Shared } else { Concurrency::Alone },
+            is_shell: call.name == "Bash",
+            agent,
+            result_limit: if agent.is_some() { None } else { Some(usize::MAX) },
+        }
+    },
+    subject: |call| format!("({})", call.id),
+};
+
+/// A query with 5 turns, a minute, follow-ups where `inputs` says so, and as many gates as named.
 pub(super) fn params(gates: &[(&str, OnRed, u32)], inputs: &[&str]) -> Params {
     let hook = |(name, on_red, max_blocks): &(&str, OnRed, u32)| HookRule {
         name: (*name).into(),
         command: format!("run {name}"),
+        kind: HookRuleKind::Gate,
         max_blocks: *max_blocks,
         on_red: *on_red,
     };
@@ -21,39 +43,40 @@ pub(super) fn params(gates: &[(&str, OnRed, u32)], inputs: &[&str]) -> Params {
         prompt: vec!["mend it".into()],
         follow_ups: inputs.iter().map(|text| (*text).into()).collect(),
         max_turns: Turns(5),
-        caps: Caps { tokens: Tokens(100_000), cost: None, prices: Prices::default() },
-        max_output: Tokens(8_192),
-        escalated_output: None,
-        context_window: Tokens(200_000),
+        caps: Caps { tokens: Tokens(100_000), cost: None },
+        keep_working: false,
+        task_budget: None,
+        models: Models { main: model("main"), fallback: None, small: None },
         overhead: Tokens(2_000),
         deadline: Elapsed::from_millis(60_000),
         patience: Patience { retries: 2, ..Patience::default() },
         loop_limit: 4,
         seed: 1,
         hooks: gates.iter().map(hook).collect(),
-        concurrency: |call| if call.name == "Read" { Concurrency::Shared } else { Concurrency::Alone },
+        tools: TOOLS,
+        outputs: "/out".into(),
+        features: Features::default(),
+    }
+}
+
+pub(super) fn model(name: &str) -> ModelLimits {
+    ModelLimits {
+        name: name.into(),
+        max_output: Tokens(8_192),
+        escalated_output: None,
+        context_window: Tokens(200_000),
+        prices: Prices::default(),
+        binds_thinking: false,
     }
 }
 
 /// Plays a script against a query and renders what it asks for, an effect a line.
-///
-/// `> start`, `> reply text|empty|Read a Write b|cut Write c|refusal|full|max`, `> fail retry|wait SECONDS|auth|stream`,
-/// `> done ID`, `> error ID`, `> hook N pass|red|late|broken`, `> cancel interrupt`, `+ SECONDS`.
 pub(super) fn check(params: Params, script: &str) -> String {
-    let mut query = Query::new(params);
-    let mut now = Elapsed::default();
+    let mut play = Play::new(params);
     let mut trace = String::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         trace.push_str(&format!("{line}\n"));
-        let event = match line.split_once(' ') {
-            Some(("+", seconds)) => {
-                now = now.plus(Duration::from_secs_f64(seconds.parse().unwrap()));
-                Event::Tick
-            }
-            Some((">", rest)) => parse(rest, CallId(query.model_calls())),
-            _ => panic!("not a script line: {line}"),
-        };
-        for effect in query.step(now, event) {
+        for effect in play.line(line) {
             if let Effect::CallModel(call) = &effect {
                 call.history.check().unwrap_or_else(|broken| panic!("{broken}\n{trace}"));
             }
@@ -63,73 +86,29 @@ pub(super) fn check(params: Params, script: &str) -> String {
     trace
 }
 
-fn parse(text: &str, call: CallId) -> Event {
-    let words: Vec<&str> = text.split(' ').collect();
-    let tool = |name: &str, id: &str| {
-        Block::ToolUse(ToolUse { id: id.into(), name: name.into(), input: ToolInput::Object(Map::new()) })
-    };
-    let usage = Usage { input: Tokens(1_000), output: Tokens(100), ..Usage::default() };
-    let reply =
-        |blocks, stop| Event::Reply { call, reply: Reply { blocks, stop, usage, cleared: None, request_id: None } };
-    let ordinary = || Stop::Ordinary("end_turn".into());
-    let fail = |remedy, kind| {
-        let failure =
-            Failure { remedy, kind, message: "no luck".into(), request_id: Some("req_1".into()), status: None };
-        Event::ModelFailed { call, failure, usage: None }
-    };
-    let hook = |index: &str, status| {
-        let result = HookResult { status, tail: "left: 1".into(), duration: Duration::from_mins(10) };
-        Event::HookDone { index: index.parse().unwrap(), result }
-    };
-    match words[..] {
-        ["start"] => Event::Start,
-        ["reply", "text"] => reply(vec![Block::Text("done".into())], ordinary()),
-        ["reply", "empty"] => reply(vec![Block::Text(" \n".into())], ordinary()),
-        ["reply", "max"] => reply(vec![Block::Text("and then".into())], Stop::MaxTokens),
-        ["reply", "full"] => reply(vec![Block::Text("and".into())], Stop::ContextWindow),
-        ["reply", "refusal"] => reply(vec![], Stop::Refusal("policy".into())),
-        ["reply", "thinking"] => {
-            let thinking = || Block::Thinking { text: "hm".into(), signature: "s".into() };
-            reply(vec![thinking(), Block::Text("done".into()), thinking()], ordinary())
-        }
-        ["reply", "cut", name, id] => {
-            let input = ToolInput::Invalid { raw: "{\"a".into(), problem: "the output limit cut it".into() };
-            reply(vec![Block::ToolUse(ToolUse { id: id.into(), name: name.into(), input })], Stop::MaxTokens)
-        }
-        ["reply", ref calls @ ..] => reply(calls.chunks(2).map(|pair| tool(pair[0], pair[1])).collect(), ordinary()),
-        ["fail", "retry"] => fail(Remedy::Retry { after: None }, ModelErrorKind::Overloaded),
-        ["fail", "wait", seconds] => {
-            let after = Some(Duration::from_secs(seconds.parse().unwrap()));
-            fail(Remedy::Retry { after }, ModelErrorKind::RateLimited)
-        }
-        ["fail", "auth"] => fail(Remedy::GiveUp, ModelErrorKind::Auth),
-        ["done", id] => Event::ToolDone(ToolResult::new(id.into(), "ok", false)),
-        ["hook", index, "pass"] => hook(index, HookStatus::Pass),
-        ["hook", index, "red"] => hook(index, HookStatus::Fail { exit_code: Some(1) }),
-        ["hook", index, "late"] => hook(index, HookStatus::TimedOut),
-        ["hook", index, "broken"] => hook(index, HookStatus::Broken("no such program".into())),
-        ["told", input] => {
-            Event::UsageTold { call, usage: Usage { input: Tokens(input.parse().unwrap()), ..Usage::default() } }
-        }
-        ["cancel", "interrupt"] => Event::Cancel(AbortReason::Interrupt),
-        ["cancel", "fail_fast"] => Event::Cancel(AbortReason::FailFast),
-        _ => panic!("not an event: {text}"),
-    }
-}
-
 fn render(effect: &Effect, trace: &mut String) {
+    let whose = |agent: AgentId| if agent == AgentId::JOB { String::new() } else { format!(" of agent {}", agent.0) };
     let line = match effect {
-        Effect::CallModel(call) => format!("call-model {} with {} messages", call.id.0, call.history.len()),
-        Effect::RunTool(call) => format!("run-tool {} {}", call.name, call.id),
-        Effect::RunHook { index } => format!("run-hook {index}"),
+        Effect::CallModel(call) => {
+            let source = if call.source == Source::Job { "" } else { call.source.code() };
+            let model = if call.model == ModelSlot::Main { "" } else { " fallback" };
+            let about = format!("{} with {} messages", call.id.0, call.history.len());
+            format!("call-model {source} {about}{model}").replace("  ", " ")
+        }
+        Effect::RunTool(run) => format!("run-tool {} {}{}", run.call.name, run.call.id, whose(run.agent)),
+        Effect::RunHook { index, .. } => format!("run-hook {index}"),
         Effect::StopAll => "stop-all".into(),
-        Effect::Record(message) => {
+        Effect::StopCall(call) => format!("stop-call {}", call.0),
+        Effect::StopTool(run) => format!("stop-tool {}", run.0),
+        Effect::KeepResult { file, content } => format!("keep {file} ({} bytes)", content.len()),
+        Effect::Record { agent, message } => {
             let blocks: Vec<_> = message.blocks.iter().map(block).collect();
-            format!("record {:?}: {}", message.origin, blocks.join(", "))
+            format!("record {:?}{}: {}", message.origin, whose(*agent), blocks.join(", "))
         }
         Effect::Emit(Notice::ModelCalled { .. } | Notice::Turn { .. }) => return,
         Effect::Emit(Notice::Retrying { kind, until, .. }) => format!("retrying {kind:?} at {until}"),
-        Effect::Emit(Notice::Continued(transition)) => format!("go on: {}", transition.code()),
+        Effect::Emit(Notice::Continued { transition, .. }) => format!("go on: {}", transition.code()),
+        Effect::Emit(Notice::ContextBoundary { layer, count, .. }) => format!("boundary {} of {count}", layer.code()),
         Effect::Emit(notice) => format!("{notice:?}"),
         Effect::Finish(end) => finish(end),
     };
@@ -154,11 +133,11 @@ fn finish(end: &Terminal) -> String {
 
 #[test]
 fn completed_without_gates() {
-    assert_snapshot!(check(params(&[], &[]), "> start\n> reply text"), @r#"
+    assert_snapshot!(check(params(&[], &[]), "> start\n> answer end text"), @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
-    > reply text
+    > answer end text
       < record Model: done
       < finish completed: the model finished and nothing objected
     "#);
@@ -166,23 +145,24 @@ fn completed_without_gates() {
 
 #[test]
 fn next_turn_gives_results_in_the_order_of_the_calls() {
-    let script = "> start\n> reply Read a Read b Write c\n> done b\n> done a\n> done c\n> reply text";
+    let script =
+        "> start\n> answer end Read:a Read:b Write:c\n> tool b ok\n> tool a ok\n> tool c ok\n> answer end text";
     assert_snapshot!(check(params(&[], &[]), script), @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
-    > reply Read a Read b Write c
+    > answer end Read:a Read:b Write:c
       < record Model: Read a, Read b, Write c
       < run-tool Read a
       < run-tool Read b
-    > done b
-    > done a
+    > tool b ok
+    > tool a ok
       < run-tool Write c
-    > done c
+    > tool c ok
       < record ToolResults: a ok, b ok, c ok
       < go on: next_turn
       < call-model 2 with 3 messages
-    > reply text
+    > answer end text
       < record Model: done
       < finish completed: the model finished and nothing objected
     "#);
@@ -191,12 +171,13 @@ fn next_turn_gives_results_in_the_order_of_the_calls() {
 #[test]
 fn stop_hook_blocking_sends_every_red_back_at_once() {
     let gates = [("fmt", OnRed::Block, 5), ("tests", OnRed::Block, 5)];
-    let script = "> start\n> reply text\n> hook 0 red\n> hook 1 late\n> reply text\n> hook 0 pass\n> hook 1 pass";
+    let script =
+        "> start\n> answer end text\n> hook 0 red\n> hook 1 late\n> answer end text\n> hook 0 pass\n> hook 1 pass";
     assert_snapshot!(check(params(&gates, &[]), script), @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
-    > reply text
+    > answer end text
       < record Model: done
       < run-hook 0
     > hook 0 red
@@ -207,7 +188,7 @@ fn stop_hook_blocking_sends_every_red_back_at_once() {
       < record Gate: The work is not finished: checks that must pass are red.
       < go on: stop_hook_blocking
       < call-model 2 with 3 messages
-    > reply text
+    > answer end text
       < record Model: done
       < run-hook 0
     > hook 0 pass
@@ -221,7 +202,8 @@ fn stop_hook_blocking_sends_every_red_back_at_once() {
 
 #[test]
 fn stop_hook_prevented_after_max_blocks_in_a_row() {
-    let script = "> start\n> reply text\n> hook 0 red\n> reply text\n> hook 0 red\n> reply text\n> hook 0 red";
+    let script =
+        "> start\n> answer end text\n> hook 0 red\n> answer end text\n> hook 0 red\n> answer end text\n> hook 0 red";
     let trace = check(params(&[("tests", OnRed::Block, 2)], &[]), script);
     assert_snapshot!(trace.lines().last().unwrap(), @"  < finish stop_hook_prevented: gate `tests` failed with exit code 1, after it had sent the model back 2 times in a row");
     assert_eq!(trace.matches("call-model").count(), 3);
@@ -230,47 +212,48 @@ fn stop_hook_prevented_after_max_blocks_in_a_row() {
 #[test]
 fn a_green_in_between_starts_the_count_anew() {
     let gates = [("a", OnRed::Block, 1), ("b", OnRed::Block, 1)];
-    let script = "> start\n> reply text\n> hook 0 red\n> hook 1 pass\n> reply text\n> hook 0 pass\n> hook 1 red\n> reply text\n> hook 0 red\n> hook 1 pass";
+    let script = "> start\n> answer end text\n> hook 0 red\n> hook 1 pass\n> answer end text\n> hook 0 pass\n> hook 1 red\n> answer end text\n> hook 0 red\n> hook 1 pass";
     let trace = check(params(&gates, &[]), script);
     assert_eq!(trace.matches("go on: stop_hook_blocking").count(), 3);
 }
 
 #[test]
 fn stop_hook_prevented_at_once_when_it_is_set_to_stop_or_cannot_be_run() {
-    let stopped = check(params(&[("tests", OnRed::Stop, 5)], &[]), "> start\n> reply text\n> hook 0 red");
+    let stopped = check(params(&[("tests", OnRed::Stop, 5)], &[]), "> start\n> answer end text\n> hook 0 red");
     assert_snapshot!(stopped.lines().last().unwrap(), @"  < finish stop_hook_prevented: gate `tests` failed with exit code 1, and it is set to stop the job");
-    let broken = check(params(&[("tests", OnRed::Block, 5)], &[]), "> start\n> reply text\n> hook 0 broken");
+    let broken = check(params(&[("tests", OnRed::Block, 5)], &[]), "> start\n> answer end text\n> hook 0 broken");
     assert_snapshot!(broken.lines().last().unwrap(), @"  < finish stop_hook_prevented: gate `tests` could not be run: no such program");
 }
 
 #[test]
 fn max_turns_counts_accepted_responses_and_retries_do_not_count() {
     let limit = Params { max_turns: Turns(2), ..params(&[("tests", OnRed::Block, 9)], &[]) };
-    let script = "> start\n> fail retry\n+ 2\n> reply Read a\n> done a\n> reply Read b\n> done b";
+    let script =
+        "> start\n> fail retry overloaded\n+ 2\n> answer end Read:a\n> tool a ok\n> answer end Read:b\n> tool b ok";
     assert_snapshot!(check(limit.clone(), script), @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
-    > fail retry
+    > fail retry overloaded
       < retrying Overloaded at 0.8s
     + 2
       < call-model 2 with 1 messages
-    > reply Read a
+    > answer end Read:a
       < record Model: Read a
       < run-tool Read a
-    > done a
+    > tool a ok
       < record ToolResults: a ok
       < go on: next_turn
       < call-model 3 with 3 messages
-    > reply Read b
+    > answer end Read:b
       < record Model: Read b
       < run-tool Read b
-    > done b
+    > tool b ok
       < record ToolResults: b ok
       < LimitReached("the turn limit was reached: 2 of 2 turns")
       < finish max_turns: the turn limit was reached: 2 of 2 turns
     "#);
-    let by_gate = check(limit, "> start\n> reply text\n> hook 0 red\n> reply text\n> hook 0 red");
+    let by_gate = check(limit, "> start\n> answer end text\n> hook 0 red\n> answer end text\n> hook 0 red");
     assert_snapshot!(by_gate.lines().last().unwrap(), @"  < finish max_turns: the turn limit was reached: 2 of 2 turns");
 }
 
@@ -278,12 +261,21 @@ fn max_turns_counts_accepted_responses_and_retries_do_not_count() {
 fn model_error_never_runs_a_gate() {
     let gates = [("tests", OnRed::Block, 5)];
     for (script, end) in [
-        ("> start\n> fail auth", "finish model_error: no luck"),
-        ("> start\n> reply refusal", "finish model_error: policy"),
-        ("> start\n> reply full", "finish model_error: the answer reached the end of the model's context window"),
-        ("> start\n> reply Read a\n> done a\n> reply Read a", "uses the id of an earlier call again: a"),
-        ("> start\n> fail retry\n+ 1\n> fail retry\n+ 3\n> fail retry", "(given up after 3 tries)"),
-        ("> start\n> fail wait 3600", "after the end of the job's time)"),
+        ("> start\n> fail giveup auth", "finish model_error: no luck"),
+        ("> start\n> answer refusal", "finish model_error: policy"),
+        (
+            "> start\n> answer full text",
+            "finish prompt_too_long: the answer reached the end of the model's context window",
+        ),
+        (
+            "> start\n> answer end Read:a\n> tool a ok\n> answer end Read:a\n> answer end Read:a\n> answer end Read:a",
+            "uses the id of an earlier call again: a",
+        ),
+        (
+            "> start\n> fail retry overloaded\n+ 1\n> fail retry overloaded\n+ 3\n> fail retry overloaded",
+            "(given up after 3 tries)",
+        ),
+        ("> start\n> fail retry=3600 rate", "after the end of the job's time)"),
     ] {
         let trace = check(params(&gates, &[]), script);
         assert!(trace.trim_end().ends_with(end), "{trace}");
@@ -293,17 +285,17 @@ fn model_error_never_runs_a_gate() {
 
 #[test]
 fn b064_a_wish_of_the_provider_is_waited_for() {
-    let trace = check(params(&[], &[]), "> start\n> fail wait 10\n+ 9.9\n+ 2\n> reply text");
+    let trace = check(params(&[], &[]), "> start\n> fail retry=10 rate\n+ 9.9\n+ 2\n> answer end text");
     assert_snapshot!(trace, @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
-    > fail wait 10
+    > fail retry=10 rate
       < retrying RateLimited at 10.9s
     + 9.9
     + 2
       < call-model 2 with 1 messages
-    > reply text
+    > answer end text
       < record Model: done
       < finish completed: the model finished and nothing objected
     "#);
@@ -311,16 +303,16 @@ fn b064_a_wish_of_the_provider_is_waited_for() {
 
 #[test]
 fn b060_a_cut_call_is_never_run_and_the_model_is_told() {
-    assert_snapshot!(check(params(&[], &[]), "> start\n> reply cut Write a\n> reply text"), @r#"
+    assert_snapshot!(check(params(&[], &[]), "> start\n> answer max Write:a:cut\n> answer end text"), @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
-    > reply cut Write a
+    > answer max Write:a:cut
       < record Model: Write a
       < record ToolResults: a failed: Write was not run: the output limit cut it
       < go on: next_turn
       < call-model 2 with 3 messages
-    > reply text
+    > answer end text
       < record Model: done
       < finish completed: the model finished and nothing objected
     "#);
@@ -328,7 +320,7 @@ fn b060_a_cut_call_is_never_run_and_the_model_is_told() {
 
 #[test]
 fn aborted_streaming_keeps_nothing_of_the_answer() {
-    assert_snapshot!(check(params(&[], &[]), "> start\n> cancel interrupt\n> reply text\n+ 100"), @r#"
+    assert_snapshot!(check(params(&[], &[]), "> start\n> cancel interrupt\n> answer end text\n+ 100"), @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
@@ -336,55 +328,54 @@ fn aborted_streaming_keeps_nothing_of_the_answer() {
       < stop-all
       < record Interruption: [The work was interrupted here: the run was interrupted.]
       < finish aborted_streaming (interrupt): interrupted by a signal
-    > reply text
+    > answer end text
     + 100
     "#);
 }
 
 #[test]
 fn aborted_tools_keeps_what_has_ended_and_answers_for_the_rest() {
-    let script = "> start\n> reply Read a Read b Write c\n> done a\n> cancel fail_fast\n> done b";
+    let script = "> start\n> answer end Read:a Read:b Write:c\n> tool a ok\n> cancel fail_fast\n> tool b ok";
     assert_snapshot!(check(params(&[], &[]), script), @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
-    > reply Read a Read b Write c
+    > answer end Read:a Read:b Write:c
       < record Model: Read a, Read b, Write c
       < run-tool Read a
       < run-tool Read b
-    > done a
+    > tool a ok
     > cancel fail_fast
       < stop-all
       < record ToolResults: a ok, b failed: The call was stopped before it ended: the job was interrupted., c failed: The call was stopped before it ended: the job was interrupted.
       < record Interruption: [The work was interrupted here: another job of the run failed.]
       < finish aborted_tools (fail_fast): stopped because another job failed
-    > done b
+    > tool b ok
     "#);
 }
 
 #[test]
 fn what_a_call_had_used_is_booked_when_it_is_given_up() {
     let used = |script: &[&str]| {
-        let mut query = Query::new(params(&[], &[]));
+        let mut play = Play::new(params(&[], &[]));
         for line in script {
-            let call = CallId(query.model_calls());
-            query.step(Elapsed::default(), parse(line, call));
+            play.line(line);
         }
-        query.ledger().used().input
+        play.query.ledger().used().input
     };
-    assert_eq!(used(&["start", "told 700", "cancel interrupt"]), Tokens(700));
-    assert_eq!(used(&["start", "told 700", "fail auth"]), Tokens(700));
-    assert_eq!(used(&["start", "told 700", "reply text"]), Tokens(1_000));
-    assert_eq!(used(&["start", "cancel interrupt"]), Tokens(0));
+    assert_eq!(used(&["> start", "> told 700", "> cancel interrupt"]), Tokens(700));
+    assert_eq!(used(&["> start", "> told 700", "> fail giveup auth"]), Tokens(700));
+    assert_eq!(used(&["> start", "> told 700", "> answer end text"]), Tokens(1_000));
+    assert_eq!(used(&["> start", "> cancel interrupt"]), Tokens(0));
 }
 
 #[test]
 fn the_jobs_time_ends_every_phase() {
     for (script, code) in [
         ("> start\n+ 60", "aborted_streaming (timeout)"),
-        ("> start\n> fail wait 30\n+ 60", "aborted_streaming (timeout)"),
-        ("> start\n> reply Write a\n+ 60", "aborted_tools (timeout)"),
-        ("> start\n> reply text\n+ 60", "aborted_tools (timeout)"),
+        ("> start\n> fail retry=30 rate\n+ 60", "aborted_streaming (timeout)"),
+        ("> start\n> answer end Write:a\n+ 60", "aborted_tools (timeout)"),
+        ("> start\n> answer end text\n+ 60", "aborted_tools (timeout)"),
     ] {
         let trace = check(params(&[("tests", OnRed::Block, 5)], &[]), script);
         assert!(trace.trim_end().lines().last().unwrap().contains(code), "{trace}");
@@ -393,44 +384,45 @@ fn the_jobs_time_ends_every_phase() {
 
 #[test]
 fn a_cut_answer_is_asked_for_again_with_a_larger_limit_once() {
-    let larger = Params { escalated_output: Some(Tokens(64_000)), ..params(&[], &[]) };
-    let larger = Params { caps: Caps { tokens: Tokens(1_000_000), ..larger.caps.clone() }, ..larger };
-    let mut query = Query::new(larger.clone());
+    let main = ModelLimits { escalated_output: Some(Tokens(64_000)), ..model("main") };
+    let models = Models { main, fallback: None, small: None };
+    let caps = Caps { tokens: Tokens(1_000_000), cost: None };
+    let larger = Params { models, caps, ..params(&[], &[]) };
+    let mut play = Play::new(larger.clone());
     let mut caps = Vec::new();
-    for line in ["start", "reply max", "reply Read a", "done a", "reply text"] {
-        let call = CallId(query.model_calls());
-        for effect in query.step(Elapsed::default(), parse(line, call)) {
+    for line in ["> start", "> answer max text", "> answer end Read:a", "> tool a ok", "> answer end text"] {
+        for effect in play.line(line) {
             if let Effect::CallModel(call) = effect {
                 caps.push((call.max_output.0, call.history.len()));
             }
         }
     }
     assert_eq!(caps, [(8_192, 1), (64_000, 1), (8_192, 3)]);
-    let trace = check(larger, "> start\n> reply cut Write a\n> reply cut Write a\n> reply text");
+    let trace = check(larger, "> start\n> answer max Write:a:cut\n> answer max Write:a:cut\n> answer end text");
     assert!(trace.contains("go on: max_output_tokens_escalate"), "{trace}");
     assert!(trace.contains("record ToolResults: a failed"), "{trace}");
 }
 
 #[test]
 fn a_cut_answer_is_kept_and_gone_on_with_three_times() {
-    let script = "> start\n> reply max\n> reply text";
+    let script = "> start\n> answer max text\n> answer end text";
     assert_snapshot!(check(params(&[], &[]), script), @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
-    > reply max
-      < record Model: and then
+    > answer max text
+      < record Model: done
       < record Recovery: [Your answer was cut off at the output limit. Go on exactly where it ended: no apology, no recap. If much is left, do it in smaller pieces.]
       < go on: max_output_tokens_recovery
       < call-model 2 with 3 messages
-    > reply text
+    > answer end text
       < record Model: done
       < finish completed: the model finished and nothing objected
     "#);
     let limits = Params { max_turns: Turns(50), ..params(&[("tests", OnRed::Block, 5)], &[]) };
-    let trace = check(limits, "> start\n> reply max\n> reply max\n> reply max\n> reply max");
+    let trace = check(limits, "> start\n> answer max text\n> answer max text\n> answer max text\n> answer max text");
     assert!(
-        trace.trim_end().ends_with("finish model_error: the answer was cut at the output limit of 8192 tokens"),
+        trace.trim_end().ends_with("finish model_error: the answer was cut at the output limit, 4 times in a row"),
         "{trace}"
     );
     assert_eq!(trace.matches("go on: max_output_tokens_recovery").count(), 3);
@@ -441,62 +433,67 @@ fn a_cut_answer_is_kept_and_gone_on_with_three_times() {
 fn b082_a_model_that_goes_round_in_circles_is_told_and_then_stopped() {
     let limits = Params { max_turns: Turns(50), ..params(&[("tests", OnRed::Block, 5)], &[]) };
     let script: String =
-        (1..=6).fold("> start".to_owned(), |script, n| format!("{script}\n> reply Read r{n}\n> done r{n}"));
+        (1..=6).fold("> start".to_owned(), |script, n| format!("{script}\n> answer end Read:r{n}\n> tool r{n} ok"));
     let trace = check(limits.clone(), &script);
     assert!(trace.contains("record ToolResults: r3 ok, [You have made this same call 3 times in a row"), "{trace}");
-    let end = "finish aborted_tools (loop_detected): the model made the same call of Read with the same result 4 times in a row";
+    let end = "finish aborted_tools (loop_detected): the model went round in circles: the same call of Read with the same result came 4 times in a row";
     assert!(trace.contains(end), "{trace}");
     assert_eq!(trace.matches("call-model").count(), 4);
     let varied = (1..=6).fold("> start".to_owned(), |script, n| {
         let tool = if n % 3 == 0 { "Write" } else { "Read" };
-        format!("{script}\n> reply {tool} r{n}\n> done r{n}")
+        format!("{script}\n> answer end {tool}:r{n}\n> tool r{n} ok")
     });
     assert!(!check(limits, &varied).contains("loop_detected"));
 }
 
 #[test]
 fn follow_ups_are_taken_one_by_one_and_completed_only_by_an_end_of_its_own_accord() {
-    let script = "> start\n> reply text\n> reply text\n> hook 0 pass";
+    let script = "> start\n> answer end text\n> answer end text\n> hook 0 pass";
     assert_snapshot!(check(params(&[("tests", OnRed::Block, 5)], &["now a test"]), script), @r#"
     > start
       < record Prompt: mend it
       < call-model 1 with 1 messages
-    > reply text
+    > answer end text
       < record Model: done
-      < InputStarted(0)
+      < InputStarted(FollowUp(0))
       < record FollowUp(0): now a test
       < go on: next_turn
       < call-model 2 with 3 messages
-    > reply text
+    > answer end text
       < record Model: done
       < run-hook 0
     > hook 0 pass
       < HookJudged { index: 0, passed: true, blocks: 0 }
-      < InputCompleted(0)
+      < InputCompleted(FollowUp(0))
       < finish completed: the model finished and nothing objected
     "#);
-    let failed = check(params(&[], &["now a test"]), "> start\n> reply text\n> fail auth");
-    assert!(failed.contains("InputStarted(0)") && !failed.contains("InputCompleted"), "{failed}");
+    let failed = check(params(&[], &["now a test"]), "> start\n> answer end text\n> fail giveup auth");
+    assert!(failed.contains("InputStarted(FollowUp(0))") && !failed.contains("InputCompleted"), "{failed}");
 }
 
 #[test]
 fn an_empty_answer_never_enters_the_history() {
-    let trace = check(params(&[("tests", OnRed::Block, 5)], &[]), "> start\n> reply empty\n> hook 0 red\n> reply text");
+    let trace = check(
+        params(&[("tests", OnRed::Block, 5)], &[]),
+        "> start\n> answer end blank\n> hook 0 red\n> answer end text",
+    );
     assert!(!trace.contains("record Model: \n"), "{trace}");
     assert!(trace.contains("call-model 2 with 2 messages"), "{trace}");
 }
 
 #[test]
 fn thinking_never_ends_a_message() {
-    let trace = check(params(&[], &[]), "> start\n> reply thinking");
+    let trace = check(params(&[], &[]), "> start\n> answer end think text think");
     assert!(trace.contains("record Model: thinking, done\n"), "{trace}");
 }
 
 #[test]
 fn b085_the_token_budget_stops_before_the_call_that_could_pass_it() {
-    let caps = Caps { tokens: Tokens(4_000), cost: None, prices: Prices::default() };
-    let trace =
-        check(Params { caps, ..params(&[], &[]) }, "> start\n> reply Read a\n> done a\n> reply Read b\n> done b");
+    let caps = Caps { tokens: Tokens(4_000), cost: None };
+    let trace = check(
+        Params { caps, ..params(&[], &[]) },
+        "> start\n> answer end Read:a\n> tool a ok\n> answer end Read:b\n> tool b ok",
+    );
     assert!(trace.contains("finish completed: the token budget is used up: 2200 of 4000 tokens"), "{trace}");
     assert_eq!(trace.matches("call-model").count(), 2);
 }
@@ -504,14 +501,12 @@ fn b085_the_token_budget_stops_before_the_call_that_could_pass_it() {
 #[test]
 fn b086_the_spending_cap_stops_before_the_call_that_could_pass_it() {
     let base = TokenPrices { input: Usd::per_token(2.0), output: Usd::per_token(10.0), ..TokenPrices::default() };
-    let caps = Caps {
-        tokens: Tokens(u64::MAX),
-        cost: Some(Usd::from_dollars(0.02)),
-        prices: Prices { base, tiers: Vec::new() },
-    };
+    let caps = Caps { tokens: Tokens(u64::MAX), cost: Some(Usd::from_dollars(0.02)) };
+    let main = ModelLimits { prices: Prices { base, tiers: Vec::new() }, ..model("main") };
+    let models = Models { main, fallback: None, small: None };
     let trace = check(
-        Params { caps, ..params(&[], &[]) },
-        "> start\n> reply Read a\n> done a\n> reply Read b\n> done b\n> reply Read c\n> done c",
+        Params { caps, models, ..params(&[], &[]) },
+        "> start\n> answer end Read:a\n> tool a ok\n> answer end Read:b\n> tool b ok\n> answer end Read:c\n> tool c ok",
     );
     let last = trace.trim_end().lines().last().unwrap();
     assert!(last.contains("aborted_streaming (cost_limit)"), "{trace}");

@@ -27,10 +27,18 @@ pub enum Origin {
     Model,
     /// Results of tool calls.
     ToolResults,
-    /// A meta message: what a blocking gate printed.
+    /// A meta message: what a blocking gate or hook said.
     Gate,
-    /// A meta message: the answer was cut at the output limit.
+    /// A meta message: the answer was cut at the output limit, or empty.
     Recovery,
+    /// A meta message: there is budget left.
+    Budget,
+    /// A notice: a background command ended.
+    Command,
+    /// The task and a summary, in place of the conversation before it.
+    Summary,
+    /// A digest of old turns, in place of them.
+    Digest,
     /// A meta message: the query was interrupted.
     Interruption,
 }
@@ -165,6 +173,7 @@ impl Message {
     #[must_use]
     pub fn weight(&self) -> usize {
         const FRAME: usize = 60; // Field names, quotes and braces of a block.
+        const MEDIA: usize = 12_000; // An image is 4,784 tokens at most (the provider's document on vision, 2026).
         self.blocks
             .iter()
             .map(|block| {
@@ -173,7 +182,9 @@ impl Message {
                         Block::Text(text) => text.len(),
                         Block::Thinking { text, signature } => text.len() + signature.len(),
                         Block::ToolUse(call) => call.name.len() + call.id.len() + call.input.weight(),
-                        Block::ToolResult(result) => result.id.len() + result.content.len(),
+                        Block::ToolResult(result) => {
+                            result.id.len() + result.content.len() + result.media.len() * MEDIA
+                        }
                         Block::Opaque(value) => value.to_string().len(),
                     }
             })
@@ -197,6 +208,12 @@ fn value_weight(value: &Value) -> usize {
     }
 }
 
+impl FromIterator<Arc<Message>> for History {
+    fn from_iter<T: IntoIterator<Item = Arc<Message>>>(messages: T) -> Self {
+        Self { messages: messages.into_iter().collect() }
+    }
+}
+
 /// The conversation so far. Clones share everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
@@ -215,6 +232,12 @@ impl History {
     /// The messages, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.messages.iter()
+    }
+
+    /// One of them, by its place.
+    #[must_use]
+    pub fn get(&self, at: usize) -> Option<&Arc<Message>> {
+        self.messages.get(at)
     }
 
     /// How many there are.
@@ -277,8 +300,9 @@ impl History {
                     }
                 }
                 Role::Assistant => {
-                    if continues {
-                        return fail("two assistant messages follow each other");
+                    // After a pause the model goes on in a message of its own; the wire makes one of both.
+                    if continues && !open.is_empty() {
+                        return fail("an assistant message follows calls without results");
                     }
                     if matches!(message.blocks.last(), Some(Block::Thinking { .. })) {
                         return fail("it ends with thinking");

@@ -4,7 +4,7 @@ use super::event::{HookResult, HookStatus};
 use super::params::HookRule;
 use super::transcript::{ToolResult, ToolUseId};
 use crate::outcome::AbortReason;
-use crate::units::show_duration;
+use crate::units::{Tokens, show_duration};
 use std::sync::Arc;
 
 /// The most of a stop hook's output that goes to the model, in bytes; its end is kept, as errors stand there.
@@ -13,6 +13,23 @@ const HOOK_TAIL: usize = 6_000;
 /// Stands for the result of a call that an abort cut off.
 pub(super) fn aborted_result(id: &ToolUseId) -> ToolResult {
     ToolResult::new(Arc::clone(id), "The call was stopped before it ended: the job was interrupted.", true)
+}
+
+/// Stands for the result of a call that was not run because a command before it failed.
+pub(super) fn sibling_result(id: &ToolUseId) -> ToolResult {
+    let text =
+        "This was not run: a command before it in the same answer failed. Send it again if it still makes sense.";
+    ToolResult::new(Arc::clone(id), text, true)
+}
+
+/// Stands for the result of a call whose answer broke off for good.
+pub(super) fn crashed_result(id: &ToolUseId) -> ToolResult {
+    ToolResult::new(Arc::clone(id), "The call was not finished: the model's answer broke off with an error.", true)
+}
+
+/// Stands for the result of a call when a hook ended everything.
+pub(super) fn hook_stopped_result(id: &ToolUseId) -> ToolResult {
+    ToolResult::new(Arc::clone(id), "The call was stopped before it ended: a hook ended the work.", true)
 }
 
 /// The last user message of an aborted query.
@@ -36,6 +53,19 @@ pub(super) fn repeated(count: u32) -> String {
     )
 }
 
+/// What a model is told whose answer had nothing in it.
+pub(super) const EMPTY: &str =
+    "[Your answer was empty. If the task is not done, go on with it; if it is, say so in a sentence.]";
+
+/// What a model is told that stops while there is budget left.
+pub(super) fn budget_left(used: Tokens, total: Tokens) -> String {
+    let (left, percent) = (total.minus(used), used.0.saturating_mul(100) / total.0.max(1));
+    format!(
+        "[{percent} % of the token budget is used, {left} of {total} tokens are left, and you are to keep working: look for what is \
+         still missing, weak or untested in your work, and go on with it.]"
+    )
+}
+
 /// What a model is told whose answer was cut at the output limit.
 pub(super) const GO_ON: &str = "[Your answer was cut off at the output limit. Go on exactly where it ended: no apology, no recap. If \
                                 much is left, do it in smaller pieces.]";
@@ -43,11 +73,17 @@ pub(super) const GO_ON: &str = "[Your answer was cut off at the output limit. Go
 /// What a model is told whose work did not satisfy the stop hooks.
 pub(super) fn blocked(reds: &[(&HookRule, &HookResult)]) -> String {
     let mut text = String::from("The work is not finished: ");
-    text.push_str(match reds {
-        [_] => "a check that must pass is red.\n",
+    let checks = reds.iter().filter(|(_, result)| !matches!(result.status, HookStatus::Object(_))).count();
+    text.push_str(match checks {
+        0 => "there is an objection.\n",
+        1 => "a check that must pass is red.\n",
         _ => "checks that must pass are red.\n",
     });
     for (rule, result) in reds {
+        if let HookStatus::Object(words) = &result.status {
+            text.push_str(&format!("\nHook `{}` says:\n{}\n", rule.name, words.trim()));
+            continue;
+        }
         let how = describe(result);
         text.push_str(&format!("\nCheck `{}` (`{}`) {how}. The end of its output:\n", rule.name, rule.command));
         text.push_str("<output>\n");
@@ -64,6 +100,8 @@ pub(super) fn blocked(reds: &[(&HookRule, &HookResult)]) -> String {
 pub fn describe(result: &HookResult) -> String {
     match &result.status {
         HookStatus::Pass => "passed".into(),
+        HookStatus::Object(_) => "objected".into(),
+        HookStatus::Prevent(_) => "forbade going on".into(),
         HookStatus::Fail { exit_code: Some(code) } => format!("failed with exit code {code}"),
         HookStatus::Fail { exit_code: None } => "failed".into(),
         HookStatus::TimedOut => format!("did not end within {}", show_duration(result.duration)),

@@ -4,7 +4,7 @@
 use super::cut;
 use super::paint::Paint;
 use super::tally::{JobStats, RunStats};
-use crate::event::{GateMoment, GateStatus, JobReport, RunEvent, RunEventKind, RunInfo};
+use crate::event::{GateMoment, GateStatus, JobReport, LoopEvent, RunEvent, RunEventKind, RunInfo};
 use crate::exit::ExitStatus;
 use crate::outcome::{Transition, Verdict};
 use crate::units::{Elapsed, show_duration};
@@ -84,6 +84,7 @@ fn milestone(kind: &RunEventKind, paint: Paint) -> Option<String> {
         | RunEventKind::Continued(_)
         | RunEventKind::InputStarted(_)
         | RunEventKind::InputCompleted(_)
+        | RunEventKind::Loop(_)
         | RunEventKind::Warning(_)
         | RunEventKind::Interrupted(_)
         | RunEventKind::RunFinished { .. } => quiet(kind, paint),
@@ -111,6 +112,7 @@ fn quiet(kind: &RunEventKind, paint: Paint) -> Option<String> {
         | RunEventKind::Continued(_)
         | RunEventKind::InputStarted(_)
         | RunEventKind::InputCompleted(_)
+        | RunEventKind::Loop(_)
         | RunEventKind::Note(_)
         | RunEventKind::JobFinished(_)
         | RunEventKind::RunFinished { .. } => None,
@@ -139,6 +141,7 @@ fn normal(kind: &RunEventKind, paint: Paint) -> Option<String> {
             "the answer was cut: the same again with a larger output limit".into()
         }
         RunEventKind::Continued(Transition::MaxOutputTokensRecovery) => "goes on: the answer was cut".into(),
+        RunEventKind::Loop(event) => return looped(event),
         RunEventKind::InputStarted(index) => format!("follow-up {} taken", index + 1),
         RunEventKind::Note(text) => message(text),
         RunEventKind::Warning(text) => format!("warning: {}", message(text)),
@@ -180,10 +183,36 @@ fn verbose(kind: &RunEventKind) -> Option<String> {
         | RunEventKind::GateFinished { .. }
         | RunEventKind::Continued(_)
         | RunEventKind::InputStarted(_)
+        | RunEventKind::Loop(_)
         | RunEventKind::Note(_)
         | RunEventKind::Warning(_)
         | RunEventKind::JobFinished(_)
         | RunEventKind::Interrupted(_) => return None,
+    })
+}
+
+/// What a person wants to know of the loop at once; the rest is in the event log.
+fn looped(event: &LoopEvent) -> Option<String> {
+    Some(match event {
+        LoopEvent::ContextBoundary { layer: "auto_compact", freed, .. } => {
+            format!("the conversation was summarised: {freed} tokens freed")
+        }
+        LoopEvent::CompactFailed { why, failures } => format!("compaction {failures} of 3 failed: {}", message(why)),
+        LoopEvent::ModelFallback { from, to, why } => {
+            format!("{} answers instead of {}: {}", message(to), message(from), message(why))
+        }
+        LoopEvent::Tombstone { blocks, .. } => format!("an answer broke off and is void ({blocks} blocks)"),
+        LoopEvent::AgentStarted { agent, kind, description } => {
+            format!("sub-agent {agent} ({kind}) started: {}", message(description))
+        }
+        LoopEvent::AgentFinished { agent, terminal, turns } => {
+            format!("sub-agent {agent} ended: {terminal} ({turns} turns)")
+        }
+        LoopEvent::HookFinished { hook, decision, duration } => {
+            format!("hook {} {decision} ({})", message(hook), show_duration(*duration))
+        }
+        LoopEvent::CommandNoticed(task) => format!("the end of background command {} was noticed", message(task)),
+        LoopEvent::ContextBoundary { .. } | LoopEvent::ToolSummary(_) | LoopEvent::CommandCompleted(_) => return None,
     })
 }
 

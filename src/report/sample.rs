@@ -56,6 +56,7 @@ pub(crate) fn report(name: &str, reason: Reason) -> JobReport {
         turns: Turns(7),
         model_calls: 8,
         retries: 1,
+        counts: crate::event::LoopCounts::default(),
         usage: Usage { input: Tokens(1_000), cache_read: Tokens(5_000), cache_write: Tokens(200), output: Tokens(300) },
         cost: Some(Usd::from_dollars(0.0123)),
         started_at: Elapsed::from_millis(100),

@@ -116,6 +116,7 @@ impl RunStats {
             | RunEventKind::Continued(_)
             | RunEventKind::InputStarted(_)
             | RunEventKind::InputCompleted(_)
+            | RunEventKind::Loop(_)
             | RunEventKind::Note(_)
             | RunEventKind::JobFinished(_)
             | RunEventKind::Interrupted(_) => {}
@@ -209,6 +210,7 @@ impl JobStats {
             | RunEventKind::Continued(_)
             | RunEventKind::InputStarted(_)
             | RunEventKind::InputCompleted(_)
+            | RunEventKind::Loop(_)
             | RunEventKind::Note(_)
             | RunEventKind::Warning(_)
             | RunEventKind::Interrupted(_)

@@ -363,6 +363,7 @@ impl Drop for Ending {
             output: crate::process::Output::default(),
             duration: self.task.began.elapsed(),
             leftovers: 0,
+            streams: None,
         });
         self.changes.send_replace(());
     }

@@ -107,7 +107,7 @@ fn model_error_is_never_a_pass_and_never_waits() {
         (status(400, "invalid_request_error", "tools: bad"), "error invalid_request model_error", 3),
         (
             status(400, "invalid_request_error", "prompt is too long: 211180 tokens > 200000 maximum"),
-            "failed context_exhausted model_error",
+            "failed context_exhausted prompt_too_long",
             1,
         ),
         (message([]).refusal("cyber", "not this"), "failed refused model_error", 1),
@@ -259,6 +259,7 @@ fn a_spending_cap_is_never_passed() {
 fn b026_every_call_has_its_result_whatever_happens() {
     let calls = message([])
         .tool("WebSearch", json!({"query": "x"}))
+        .tool("Bash", json!({"command": "true"}))
         .tool("Bash", json!({"command": "echo a\u{0}b"}))
         .tool("Read", json!({"file_path": "../../etc/passwd"}))
         .tool("Read", json!({"path": "a.txt"}))
@@ -270,9 +271,10 @@ fn b026_every_call_has_its_result_whatever_happens() {
     let results = mock.requests()[1].results();
     assert_eq!(
         results.iter().map(|(_, _, error)| *error).collect::<Vec<_>>(),
-        [true, true, true, true, false],
+        [true, false, true, true, true, true],
         "{results:?}"
     );
+    assert!(results[5].1.contains("a command before it in the same answer failed"), "{results:?}");
     let cut = mock.requests()[2].results();
     assert!(cut[0].2 && cut[0].1.contains("not run"), "{cut:?}");
     clean(&mock);

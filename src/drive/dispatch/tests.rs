@@ -94,7 +94,7 @@ fn dispatcher(folder: &Path, jobs: Vec<PlannedJob>) -> (Dispatcher, RunInfo) {
         env: BTreeMap::new(),
         key_names: Vec::new(),
         clock,
-        http: Http::new(Http::CONNECT, "test"),
+        http: Arc::new(Http::new(Http::CONNECT, "test")),
         timeouts: Timeouts::default(),
         patience: Patience::default(),
     };

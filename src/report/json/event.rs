@@ -2,7 +2,7 @@
 //! `event`, and what that event has to say.
 
 use super::value::{self, SCHEMA, UsageValue};
-use crate::event::{JobReport, RunEvent, RunEventKind, RunInfo};
+use crate::event::{JobReport, LoopEvent, RunEvent, RunEventKind, RunInfo};
 use crate::outcome::Fault;
 use crate::units::JobId;
 use serde::Serialize;
@@ -16,8 +16,9 @@ pub fn event_line(event: &RunEvent) -> String {
 }
 
 fn fields(object: Object, kind: &RunEventKind) -> Object {
-    let named = |name: &str| object.with("event", name);
+    let named = |name: &str| object.clone().with("event", name);
     match kind {
+        RunEventKind::Loop(event) => looped(&object, event),
         RunEventKind::RunStarted(info) => run_started(named("run_started"), info),
         RunEventKind::JobStarted => named("job_started"),
         RunEventKind::Phase(phase) => named("phase").with("phase", phase.code()),
@@ -60,6 +61,37 @@ fn fields(object: Object, kind: &RunEventKind) -> Object {
     }
 }
 
+fn looped(object: &Object, event: &LoopEvent) -> Object {
+    let named = |name: &str| object.clone().with("event", name);
+    match event {
+        LoopEvent::ContextBoundary { layer, agent, freed, count } => named("context_boundary")
+            .with("layer", layer)
+            .with("agent", agent)
+            .with("freed_tokens", freed.0)
+            .with("count", count),
+        LoopEvent::CompactFailed { why, failures } => {
+            named("compact_failed").with("why", why).with("failures", failures)
+        }
+        LoopEvent::ModelFallback { from, to, why } => {
+            named("model_fallback").with("from", from).with("to", to).with("why", why)
+        }
+        LoopEvent::Tombstone { call, blocks } => named("tombstone").with("call", call).with("blocks", blocks),
+        LoopEvent::ToolSummary(text) => named("tool_summary").with("text", text),
+        LoopEvent::AgentStarted { agent, kind, description } => {
+            named("agent_started").with("agent", agent).with("kind", kind).with("description", description)
+        }
+        LoopEvent::AgentFinished { agent, terminal, turns } => {
+            named("agent_finished").with("agent", agent).with("terminal", terminal).with("turns", turns.0)
+        }
+        LoopEvent::HookFinished { hook, decision, duration } => named("hook_finished")
+            .with("hook", hook)
+            .with("decision", decision)
+            .with("duration_s", value::seconds(*duration)),
+        LoopEvent::CommandNoticed(task) => named("input_started").with("command", task),
+        LoopEvent::CommandCompleted(task) => named("input_completed").with("command", task),
+    }
+}
+
 fn run_started(object: Object, info: &RunInfo) -> Object {
     let jobs: Vec<&str> = info.jobs.iter().map(|job| job.id.as_str()).collect();
     object
@@ -92,7 +124,7 @@ fn job_finished(object: Object, report: &JobReport) -> Object {
 }
 
 /// An object under construction; keys keep their order.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Object(Map<String, Value>);
 
 impl Object {

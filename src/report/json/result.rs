@@ -1,11 +1,13 @@
 //! `result.json`: all that is known about a job when it has ended.
 
 use super::value::{self, SCHEMA, UsageValue};
-use crate::event::{GateReport, GateStatus, JobReport};
+use crate::event::{GateReport, GateStatus, JobReport, LoopCounts};
 use crate::outcome::{AbortReason, Fault, ModelError, Transition};
+use crate::query::Layer;
 use crate::report::cut;
 use crate::units::RunId;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 struct ResultFile<'a> {
@@ -38,6 +40,7 @@ struct ResultFile<'a> {
     description: &'a str,
     max_turns: u32,
     retries: u32,
+    loop_counts: CountsValue,
     started_at_s: f64,
     budget_exhausted: bool,
     error: Option<ErrorValue<'a>>,
@@ -57,6 +60,15 @@ struct GateValue<'a> {
     duration_s: f64,
     log: Option<&'a str>,
     tail: &'a str,
+}
+
+#[derive(Serialize)]
+struct CountsValue {
+    layers: BTreeMap<&'static str, u32>,
+    compact_failures: u32,
+    fallbacks: u32,
+    tombstones: u32,
+    subagents: u32,
 }
 
 #[derive(Serialize)]
@@ -107,12 +119,25 @@ pub fn result_file(run: &RunId, report: &JobReport) -> String {
         description: &report.info.description,
         max_turns: report.info.max_turns.0,
         retries: report.retries,
+        loop_counts: counts(&report.counts),
         started_at_s: value::at(report.started_at),
         budget_exhausted: terminal.is_some_and(|terminal| terminal.budget_exhausted),
         error: terminal.and_then(|terminal| terminal.error.as_ref()).map(error),
         detail: &outcome.detail,
         last_words: &report.last_words,
     })
+}
+
+/// Every layer is named, also one that never acted: zero is an answer.
+fn counts(counts: &LoopCounts) -> CountsValue {
+    let layer = |layer: &Layer| (layer.code(), counts.layers.get(layer.code()).copied().unwrap_or_default());
+    CountsValue {
+        layers: Layer::ALL.iter().map(layer).collect(),
+        compact_failures: counts.compact_failures,
+        fallbacks: counts.fallbacks,
+        tombstones: counts.tombstones,
+        subagents: counts.subagents,
+    }
 }
 
 fn gate(gate: &GateReport) -> GateValue<'_> {

@@ -2,7 +2,7 @@
 //! lines. It is enough to go on from, to play again, and to check.
 
 use super::value::{self, SCHEMA, UsageValue};
-use crate::query::{Block, Message, Origin, Role, ToolInput};
+use crate::query::{AgentId, Block, Message, Origin, Role, ToolInput};
 use crate::units::{Elapsed, JobId, RunId, Turns, Usage, Usd};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -49,6 +49,9 @@ struct MetaLine<'a> {
 struct MessageLine<'a> {
     kind: &'a str,
     at: f64,
+    /// The sub-agent; the job's own conversation has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<u32>,
     id: u64,
     role: &'a str,
     origin: String,
@@ -85,10 +88,11 @@ pub fn meta_line(meta: &TranscriptMeta<'_>) -> String {
 
 /// A message as one line, without its newline.
 #[must_use]
-pub fn message_line(at: Elapsed, message: &Message) -> String {
+pub fn message_line(at: Elapsed, agent: AgentId, message: &Message) -> String {
     value::line(&MessageLine {
         kind: "message",
         at: value::at(at),
+        agent: (agent != AgentId::JOB).then_some(agent.0),
         id: message.id,
         role: match message.role {
             Role::User => "user",
@@ -118,6 +122,10 @@ fn origin(origin: Origin) -> String {
         Origin::FollowUp(index) => format!("follow_up:{index}"),
         Origin::Model => "model".into(),
         Origin::ToolResults => "tool_results".into(),
+        Origin::Budget => "budget".into(),
+        Origin::Command => "command".into(),
+        Origin::Summary => "summary".into(),
+        Origin::Digest => "digest".into(),
         Origin::Gate => "gate".into(),
         Origin::Recovery => "recovery".into(),
         Origin::Interruption => "interruption".into(),
@@ -172,7 +180,7 @@ mod tests {
             blocks: vec![Block::ToolResult(ToolResult::new("t1".into(), "", true))],
         };
         let at = Elapsed::from_millis(1_500);
-        let text = [message_line(at, &said), message_line(at, &results)].join("\n");
+        let text = [message_line(at, AgentId::JOB, &said), message_line(at, AgentId::JOB, &results)].join("\n");
         assert_snapshot!(text, @r#"
         {"kind":"message","at":1.5,"id":3,"role":"assistant","origin":"model","blocks":[{"type":"thinking","text":"","signature":"sig=="},{"type":"text","text":"Reading."},{"type":"tool_use","id":"t1","name":"Read","input":{"z":1,"a":"line\nbreak"}},{"type":"tool_use","id":"t2","name":"Read","invalid":{"raw":"{\"a\":","problem":"cut off"}},{"type":"opaque","value":{"type":"redacted_thinking","data":"x"}}]}
         {"kind":"message","at":1.5,"id":4,"role":"user","origin":"tool_results","blocks":[{"type":"tool_result","id":"t1","content":"(no output)","is_error":true}]}

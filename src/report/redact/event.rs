@@ -1,7 +1,7 @@
 //! Events without secrets. Every structure is taken apart by all its fields, so that a new one cannot be forgotten.
 
 use super::Redactor;
-use crate::event::{GateReport, JobInfo, JobReport, RunEvent, RunEventKind, RunInfo};
+use crate::event::{GateReport, JobInfo, JobReport, LoopEvent, RunEvent, RunEventKind, RunInfo};
 use crate::outcome::{HookEvidence, ModelError, Outcome, Terminal};
 
 impl Redactor {
@@ -41,6 +41,7 @@ impl Redactor {
             | RunEventKind::GateFinished { gate, moment: _, status: _, exit_code: _, duration: _ } => self.text(gate),
             RunEventKind::Note(text) | RunEventKind::Warning(text) | RunEventKind::Progress(text) => self.text(text),
             RunEventKind::JobFinished(report) => self.report(report),
+            RunEventKind::Loop(event) => self.loop_event(event),
             RunEventKind::JobStarted
             | RunEventKind::Phase(_)
             | RunEventKind::ModelCalled { .. }
@@ -49,6 +50,23 @@ impl Redactor {
             | RunEventKind::InputCompleted(_)
             | RunEventKind::Interrupted(_)
             | RunEventKind::RunFinished { .. } => {}
+        }
+    }
+
+    fn loop_event(&self, event: &mut LoopEvent) {
+        match event {
+            LoopEvent::CompactFailed { why, failures: _ } => self.text(why),
+            LoopEvent::ModelFallback { from, to, why } => {
+                self.text(from);
+                self.text(to);
+                self.text(why);
+            }
+            LoopEvent::ToolSummary(text)
+            | LoopEvent::AgentStarted { agent: _, kind: _, description: text }
+            | LoopEvent::HookFinished { hook: text, decision: _, duration: _ }
+            | LoopEvent::CommandNoticed(text)
+            | LoopEvent::CommandCompleted(text) => self.text(text),
+            LoopEvent::ContextBoundary { .. } | LoopEvent::Tombstone { .. } | LoopEvent::AgentFinished { .. } => {}
         }
     }
 
@@ -74,6 +92,7 @@ impl Redactor {
             turns: _,
             model_calls: _,
             retries: _,
+            counts: _,
             usage: _,
             cost: _,
             started_at: _,
