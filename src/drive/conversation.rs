@@ -53,7 +53,7 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
     let tool_hooks = ToolHooks { plans: job.tool_hooks.clone(), place, runs: AtomicU32::new(0) };
     let deps = Deps {
         clients: Arc::new(clients(run, tools)?),
-        tooling: Arc::new(Tooling { toolbox, hooks: tool_hooks }),
+        tooling: Arc::new(Tooling { toolbox, hooks: tool_hooks, clock: run.context.clock }),
         hooks: Arc::clone(&hooks),
         clock: run.context.clock,
     };
@@ -74,7 +74,13 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
                 let path = over.workspace.outputs().join(file);
                 run.context.files.replace(&path, &content).map_err(|error| not_written(&error))?;
             }
-            other => {
+            other @ (QueryEvent::Notice(_)
+            | QueryEvent::ToolStarted { .. }
+            | QueryEvent::ToolFinished { .. }
+            | QueryEvent::HookStarted { .. }
+            | QueryEvent::HookFinished { .. }
+            | QueryEvent::Warning(_)
+            | QueryEvent::Progress(_)) => {
                 if let QueryEvent::Notice(Notice::Turn { turn, usage, cost, request_id, .. }) = &other {
                     let written = transcript.turn(now, *turn, usage, *cost, request_id.as_deref());
                     written.map_err(|error| not_written(&error))?;

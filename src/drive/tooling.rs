@@ -1,5 +1,6 @@
 //! The way of one tool call: hooks before it, the tool, hooks after it.
 
+use super::clock::Clock;
 use super::tool_hooks::{Before, ToolHooks};
 use crate::outcome::HookEvidence;
 use crate::query::{
@@ -7,13 +8,13 @@ use crate::query::{
 };
 use crate::tools::{Access, Toolbox};
 use std::borrow::Cow;
-use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What the tools of a job are run with.
 pub(super) struct Tooling {
     pub(super) toolbox: Toolbox,
     pub(super) hooks: ToolHooks,
+    pub(super) clock: Clock,
 }
 
 /// How a call ended.
@@ -59,9 +60,10 @@ impl Tooling {
                 return ToolEnd { result, stopped: Some(evidence), warnings };
             }
         };
-        let began = Instant::now();
+        let began = self.clock.now();
         let mut result = self.toolbox.run(&call, access, cancel).await;
-        let after = self.hooks.after(&call, agent, kind, &result, began.elapsed(), cancel, &mut warnings).await;
+        let after =
+            self.hooks.after(&call, agent, kind, &result, self.clock.now().since(began), cancel, &mut warnings).await;
         if let Some(output) = after.output {
             result = ToolResult::new(result.id, output, result.is_error);
         }

@@ -191,7 +191,12 @@ impl Agent {
     pub(super) fn resume(&mut self, sh: &mut Shared) {
         match std::mem::replace(&mut self.phase, Phase::Finished) {
             Phase::Starved { ask, tries } => self.call_model(sh, ask, tries),
-            phase => self.phase = phase,
+            phase @ (Phase::New
+            | Phase::Calling { .. }
+            | Phase::Waiting { .. }
+            | Phase::Tools(_)
+            | Phase::Hooks { .. }
+            | Phase::Finished) => self.phase = phase,
         }
     }
 
@@ -232,7 +237,7 @@ impl Agent {
     /// Whether the loop may take one more response; the last one of a job is never a sub-agent's.
     pub(super) fn may_turn(&self, sh: &Shared) -> bool {
         let own = self.turns() < self.max_turns;
-        let spare = if self.parent.is_some() { 1 } else { 0 };
+        let spare = u32::from(self.parent.is_some());
         own && sh.turns_left() > spare
     }
 

@@ -3,6 +3,7 @@
 use super::agent::{Agent, Ask, Live, Tries};
 use super::effect::{Layer, ModelSlot, Notice};
 use super::event::{CallId, Reply, Stop};
+use super::failing::discard;
 use super::failure::{Failure, Remedy};
 use super::shared::Shared;
 use super::state::{OUTPUT_RECOVERIES, State};
@@ -37,23 +38,23 @@ impl Agent {
         let has_calls = blocks.iter().any(|block| matches!(block, Block::ToolUse(_)));
         let cut = stop == Stop::MaxTokens;
         if cut && is_unfinished(&blocks) && self.may_escalate(sh) {
-            self.discard(sh, call, live);
+            discard(sh, call, &live);
             return self.escalate(sh);
         }
         let recovers = cut && !has_calls && self.state.output_recovery_count < OUTPUT_RECOVERIES;
         match &stop {
             Stop::Refusal(why) => {
-                self.discard(sh, call, live);
+                discard(sh, call, &live);
                 return self.give_up(sh, failure(ModelErrorKind::Refused, why.clone()));
             }
             // With whole calls in it the answer is of use; before the next one the context is managed.
             Stop::ContextWindow if !has_calls => {
-                self.discard(sh, call, live);
+                discard(sh, call, &live);
                 let message = "the answer reached the end of the model's context window";
                 return self.too_long(sh, failure(ModelErrorKind::ContextExhausted, message.into()));
             }
             Stop::MaxTokens if !has_calls && !recovers => {
-                self.discard(sh, call, live);
+                discard(sh, call, &live);
                 let message =
                     format!("the answer was cut at the output limit, {} times in a row", OUTPUT_RECOVERIES + 1);
                 return self.give_up(sh, failure(ModelErrorKind::OutputTruncated, message));
@@ -61,7 +62,7 @@ impl Agent {
             Stop::MaxTokens | Stop::ContextWindow | Stop::Pause | Stop::Ordinary(_) => {}
         }
         if let Some(id) = self.repeated_id(&blocks) {
-            self.discard(sh, call, live);
+            discard(sh, call, &live);
             if tries.malformed < MALFORMED {
                 return self.call_model(sh, Ask::Turn, Tries { malformed: tries.malformed + 1, ..tries });
             }
@@ -95,7 +96,7 @@ impl Agent {
             self.seen_ids.extend(calls.iter().map(|call| Arc::clone(&call.id)));
             return self.run_whole(sh, live, calls, message.id);
         }
-        self.discard(sh, call, live);
+        discard(sh, call, &live);
         if is_empty && answers_results && self.state.empty_answers <= EMPTY_ANSWERS {
             if !self.may_turn(sh) {
                 return self.out_of_turns(sh);

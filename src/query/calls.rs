@@ -190,7 +190,9 @@ mod tests {
     impl Scene {
         fn new(ids: &[&str]) -> Self {
             let mut calls = Calls::default();
-            ids.iter().for_each(|id| calls.push(call(id), &BY_ID));
+            for id in ids {
+                calls.push(call(id), &BY_ID);
+            }
             Self { calls, runs: Vec::new() }
         }
 

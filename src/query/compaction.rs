@@ -77,13 +77,13 @@ impl Agent {
             Stop::Refusal(why) => format!("the model declined to summarise: {why}"),
             Stop::ContextWindow => "the summary did not fit into the window".to_owned(),
             _ if summary.trim().is_empty() => "the model gave no summary".to_owned(),
-            Stop::MaxTokens | Stop::Pause | Stop::Ordinary(_) => return self.compacted(sh, compaction, &summary),
+            Stop::MaxTokens | Stop::Pause | Stop::Ordinary(_) => return self.compacted(sh, &compaction, &summary),
         };
         self.compaction_failed(sh, compaction, why);
     }
 
     /// The summary takes the place of all but the tail.
-    fn compacted(&mut self, sh: &mut Shared, compaction: Compaction, summary: &str) {
+    fn compacted(&mut self, sh: &mut Shared, compaction: &Compaction, summary: &str) {
         let window = self.window(sh);
         let (stored, overhead) = (self.state.messages.clone(), sh.params.overhead);
         let before = self.state.view.prompt(overhead);
@@ -103,10 +103,10 @@ impl Agent {
         let AutoCompact { turns_since, count, .. } = self.state.auto_compact;
         self.tell_boundary(sh, Layer::AutoCompact, before.minus(after), from);
         let helped = after < window.auto_compact_at && turns_since >= THRASH;
-        let failures = if helped { 0 } else { self.count_failure(sh, &compaction, "it freed too little".into()) };
+        let failures = if helped { 0 } else { self.count_failure(sh, compaction, "it freed too little".into()) };
         let auto_compact = AutoCompact { turns_since: 0, count: count + 1, failures };
         self.state = State { messages, view, auto_compact, ..self.taken() };
-        match compaction.after {
+        match &compaction.after {
             Some(_) => self.go_on(sh, Transition::ReactiveCompactRetry),
             None => self.iterate(sh, Tries::default(), true),
         }

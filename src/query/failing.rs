@@ -35,25 +35,25 @@ impl Agent {
         let tries = Tries { overloads, ..tries };
         let unknown = failure.kind == ModelErrorKind::ModelNotFound;
         if (unknown || overloads >= FALLBACK_AFTER) && self.can_fall_back(sh, tries) {
-            self.discard(sh, call, live);
+            discard(sh, call, &live);
             return self.fall_back(sh, ask, tries, &failure);
         }
         match (failure.remedy, ask) {
             (Remedy::Retry { after }, ask) => {
-                self.discard(sh, call, live);
+                discard(sh, call, &live);
                 self.retry(sh, call, ask, tries, failure, after);
             }
             (Remedy::Shrink, Ask::Turn) => {
-                self.discard(sh, call, live);
+                discard(sh, call, &live);
                 self.too_long(sh, failure);
             }
             (Remedy::Shrink, Ask::Compact(compaction)) => self.compaction_too_long(sh, *compaction, failure),
             (Remedy::StripMedia, Ask::Turn) => {
-                self.discard(sh, call, live);
+                discard(sh, call, &live);
                 self.strip_media(sh, failure);
             }
             (Remedy::StripThinking, Ask::Turn) if !self.state.attempted_strip_thinking => {
-                self.discard(sh, call, live);
+                discard(sh, call, &live);
                 self.strip_thinking(sh);
                 self.state = State { attempted_strip_thinking: true, ..self.taken() };
                 self.call_model(sh, Ask::Turn, tries);
@@ -166,17 +166,6 @@ impl Agent {
         self.state = State { model: to, view: lifted.unwrap_or(view), ..self.taken() };
     }
 
-    /// Gives up what has arrived of an answer: it is void, and so is what its calls brought.
-    pub(super) fn discard(&mut self, sh: &mut Shared, call: CallId, live: Live) {
-        let blocks = live.blocks.len();
-        for run in live.calls.running() {
-            sh.stop_run(run);
-        }
-        if blocks > 0 {
-            sh.emit(Notice::Tombstone { call, blocks });
-        }
-    }
-
     /// Keeps what has arrived of an answer that nothing will complete: results that have ended, and stand-ins for the others.
     pub(super) fn keep_partial(
         &mut self,
@@ -186,7 +175,7 @@ impl Agent {
     ) {
         let blocks = presentable(live.blocks);
         if blocks.is_empty() || self.repeated_id(&blocks).is_some() {
-            return self.discard(sh, CallId(0), Live { blocks: Vec::new(), calls: live.calls });
+            return discard(sh, CallId(0), &Live { blocks: Vec::new(), calls: live.calls });
         }
         for run in live.calls.running() {
             sh.stop_run(run);
@@ -199,5 +188,16 @@ impl Agent {
             let limits = live.calls.result_limits();
             self.append_results(sh, live.calls.into_results(missing), &limits, Vec::new());
         }
+    }
+}
+
+/// Gives up what has arrived of an answer: it is void, and so is what its calls brought.
+pub(super) fn discard(sh: &mut Shared, call: CallId, live: &Live) {
+    for run in live.calls.running() {
+        sh.stop_run(run);
+    }
+    let blocks = live.blocks.len();
+    if blocks > 0 {
+        sh.emit(Notice::Tombstone { call, blocks });
     }
 }

@@ -50,7 +50,6 @@ impl Query {
                 let prompt = std::mem::take(&mut self.shared.params.prompt);
                 self.job.open(&mut self.shared, prompt);
             }
-            Event::Start => {}
             Event::Cancel(reason) => self.abort(reason),
             Event::Tick if now >= self.shared.params.deadline => self.abort(AbortReason::Timeout),
             Event::Tick => self.tick(now),
@@ -59,7 +58,8 @@ impl Query {
             Event::BlockDone { call, block } if !is_summary(&self.shared, call) => {
                 self.tell(call, News::Block(call, block));
             }
-            Event::BlockDone { .. } => {}
+            // A query begins once; of a summary nothing is shown.
+            Event::Start | Event::BlockDone { .. } => {}
             Event::UsageTold { call, usage } => {
                 if let Some(flight) = self.shared.flights.get_mut(&call) {
                     flight.told = Some(usage);

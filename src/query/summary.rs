@@ -70,7 +70,11 @@ impl Agent {
                 sh.land(call, Some(usage));
                 let text = blocks.iter().find_map(|block| match block {
                     Block::Text(text) if !text.trim().is_empty() => Some(text.trim()),
-                    _ => None,
+                    Block::Text(_)
+                    | Block::Thinking { .. }
+                    | Block::ToolUse(_)
+                    | Block::ToolResult(_)
+                    | Block::Opaque(_) => None,
                 });
                 let Some(line) = text.and_then(|text| text.lines().next()) else { return };
                 let line: Arc<str> = line[..line.floor_char_boundary(SUMMARY.min(line.len()))].into();

@@ -17,7 +17,7 @@ pub(super) const TOOLS: Usable = Usable {
     traits: |call| {
         let agent = match &call.input {
             ToolInput::Object(input) if call.name == "Agent" => Some(agent_kind(input)),
-            _ => None,
+            ToolInput::Object(_) | ToolInput::Invalid { .. } => None,
         };
         let looks = matches!(call.name.as_str(), "Read" | "Grep") || agent == Some(AgentKind::Explore);
         Traits {
@@ -387,7 +387,7 @@ fn a_cut_answer_is_asked_for_again_with_a_larger_limit_once() {
     let main = ModelLimits { escalated_output: Some(Tokens(64_000)), ..model("main") };
     let models = Models { main, fallback: None, small: None };
     let caps = Caps { tokens: Tokens(1_000_000), cost: None };
-    let larger = Params { models, caps, ..params(&[], &[]) };
+    let larger = Params { caps, models, ..params(&[], &[]) };
     let mut play = Play::new(larger.clone());
     let mut caps = Vec::new();
     for line in ["> start", "> answer max text", "> answer end Read:a", "> tool a ok", "> answer end text"] {

@@ -143,7 +143,14 @@ fn digest(stored: &History, turns: &[Range<usize>], tools: &Usable, summaries: &
             let said = match message.origin {
                 // What people asked for is never shortened.
                 Origin::FollowUp(_) | Origin::Prompt | Origin::Summary => said.to_owned(),
-                _ => start(said, TEXT),
+                Origin::Model
+                | Origin::ToolResults
+                | Origin::Gate
+                | Origin::Recovery
+                | Origin::Budget
+                | Origin::Command
+                | Origin::Digest
+                | Origin::Interruption => start(said, TEXT),
             };
             let who = if message.role == Role::Assistant { "you" } else { "user" };
             text.push_str(&format!("\n- {who}: {said}"));

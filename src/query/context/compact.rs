@@ -46,7 +46,9 @@ pub(in crate::query) fn sanitised(shown: &History, mut next_id: impl FnMut() -> 
             }
             let blocks = message.blocks.iter().filter(|block| !is_thinking(block)).map(|block| match block {
                 Block::ToolResult(result) => Block::ToolResult(ToolResult { media: Vec::new(), ..result.clone() }),
-                block => block.clone(),
+                block @ (Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque(_)) => {
+                    block.clone()
+                }
             });
             let mut blocks: Vec<Block> = blocks.collect();
             if blocks.is_empty() {
@@ -85,7 +87,11 @@ pub(in crate::query) fn replacement(id: u64, task: &[Block], summary: &str, wind
                 let (head, tail) = (text.floor_char_boundary(most / 2), text.ceil_char_boundary(text.len() - most / 2));
                 Block::Text(format!("{}\n[... left out ...]\n{}", &text[..head], &text[tail..]))
             }
-            block => block.clone(),
+            block @ (Block::Text(_)
+            | Block::Thinking { .. }
+            | Block::ToolUse(_)
+            | Block::ToolResult(_)
+            | Block::Opaque(_)) => block.clone(),
         })
         .collect();
     blocks.push(Block::Text(format!(

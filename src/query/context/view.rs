@@ -3,7 +3,7 @@
 use super::collapse::Span;
 use super::micro;
 use crate::query::budget::estimate;
-use crate::query::transcript::{Block, History, Message, Role};
+use crate::query::transcript::{Block, History, Message, Role, ToolResult};
 use crate::query::{ToolUse, Usable};
 use crate::units::Tokens;
 use imbl::{OrdMap, Vector};
@@ -105,7 +105,10 @@ impl View {
     /// Tokens that so many bytes of the conversation are, erring low.
     pub(super) fn low_tokens(&self, bytes: usize) -> Tokens {
         match self.density {
-            Some((tokens, all)) => Tokens((tokens.0 as u128 * bytes as u128 * 9 / (all as u128 * 10)) as u64),
+            Some((tokens, all)) => {
+                let exact = u128::from(tokens.0) * bytes as u128 * 9 / (all as u128 * 10);
+                Tokens(u64::try_from(exact).unwrap_or(u64::MAX))
+            }
             None => Tokens(bytes as u64 / 5),
         }
     }
@@ -224,27 +227,31 @@ fn is_media(block: &Block) -> bool {
 fn without(message: &Message, bits: u8, calls: &[ToolUse], tools: &Usable) -> Vec<Block> {
     let mut blocks = Vec::with_capacity(message.blocks.len());
     for block in &message.blocks {
-        match block {
-            block if bits & UNTHOUGHT != 0 && is_thinking(block) => {}
-            Block::ToolResult(result) if bits & (CLEARED | UNPICTURED) != 0 => {
-                let mut result = result.clone();
-                if bits & CLEARED != 0 && micro::is_worth_it(&result) {
-                    result = micro::stub(&result, calls, tools);
-                }
-                if bits & UNPICTURED != 0 && !result.media.is_empty() {
-                    result.media.clear();
-                    result.content.push_str("\n[its image was taken out of the conversation]");
-                }
-                blocks.push(Block::ToolResult(result));
-            }
-            block if bits & UNPICTURED != 0 && is_media(block) => {
-                blocks.push(Block::Text("[an image was taken out of the conversation]".into()));
-            }
-            block => blocks.push(block.clone()),
+        if bits & UNTHOUGHT != 0 && is_thinking(block) {
+            continue;
+        }
+        if let Block::ToolResult(result) = block {
+            blocks.push(Block::ToolResult(reduced(result, bits, calls, tools)));
+        } else if bits & UNPICTURED != 0 && is_media(block) {
+            blocks.push(Block::Text("[an image was taken out of the conversation]".into()));
+        } else {
+            blocks.push(block.clone());
         }
     }
     if blocks.is_empty() {
         blocks.push(Block::Text("[thinking left out]".into()));
     }
     blocks
+}
+
+fn reduced(result: &ToolResult, bits: u8, calls: &[ToolUse], tools: &Usable) -> ToolResult {
+    let mut result = result.clone();
+    if bits & CLEARED != 0 && micro::is_worth_it(&result) {
+        result = micro::stub(&result, calls, tools);
+    }
+    if bits & UNPICTURED != 0 && !result.media.is_empty() {
+        result.media.clear();
+        result.content.push_str("\n[its image was taken out of the conversation]");
+    }
+    result
 }

@@ -179,6 +179,7 @@ impl Adversary {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other moods are ordinary here")]
     fn model(&mut self, call: &ModelCall) -> String {
         let id = call.id.0;
         if call.source == Source::Summary && self.rng.chance(50) {
@@ -231,6 +232,7 @@ impl Adversary {
         format!("in={input} out={output} ")
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other moods are ordinary here")]
     fn failure(&mut self, call: &ModelCall) -> String {
         let id = call.id.0;
         let refusing = ["shrink context", "shrink context", "media media", "thinking invalid"];
@@ -269,6 +271,7 @@ impl Adversary {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other moods are ordinary here")]
     fn plan(&mut self) -> Vec<String> {
         if self.mood == Mood::Circles && self.rng.chance(80) {
             self.next_id += 1;
@@ -288,6 +291,7 @@ impl Adversary {
         (0..count).map(|_| self.block()).collect()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other moods are ordinary here")]
     fn block(&mut self) -> String {
         let kinds: &[&str] = match self.mood {
             Mood::Long | Mood::BadCompactor => &["Read", "Read", "Read", "Grep", "Bash", "Write", "think"],

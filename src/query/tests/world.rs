@@ -74,7 +74,7 @@ impl World {
         }
         let idle = self.calls.is_empty() && self.runs.is_empty() && self.hook.is_none();
         let wakes = self.play.query.deadline();
-        if self.end.is_none() && idle && !wakes.is_some_and(|at| at < self.params.deadline) {
+        if self.end.is_none() && idle && wakes.is_none_or(|at| at >= self.params.deadline) {
             return Err("it waits for nothing".into());
         }
         if self.end.is_some() && wakes.is_some() {
@@ -97,8 +97,7 @@ impl World {
                 self.runs.remove(run);
             }
             Cause::Hook(index) if self.hook == *index => self.hook = None,
-            Cause::Hook(_) => {}
-            Cause::Tool(None) | Cause::Other => {}
+            Cause::Hook(_) | Cause::Tool(None) | Cause::Other => {}
         }
     }
 
@@ -264,11 +263,11 @@ impl World {
         let fail = |what: &str| Err(format!("{}: {what}", transition.code()));
         let answer = match cause {
             Cause::Answer(_, stop) => stop.as_str(),
-            _ => "",
+            Cause::Fail(..) | Cause::Tool(_) | Cause::Hook(_) | Cause::Other => "",
         };
         let failed = match cause {
             Cause::Fail(_, remedy) => remedy.as_str(),
-            _ => "",
+            Cause::Answer(..) | Cause::Tool(_) | Cause::Hook(_) | Cause::Other => "",
         };
         match transition {
             Transition::NextTurn => match cause {

@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 #[must_use]
 pub fn event_line(event: &RunEvent) -> String {
     let object = Object::default().with("at", value::at(event.at)).maybe("job", event.job.as_ref().map(JobId::as_str));
-    value::line(&fields(object, &event.kind).0)
+    value::line(&fields(&object, &event.kind).0)
 }
 
-fn fields(object: Object, kind: &RunEventKind) -> Object {
+fn fields(object: &Object, kind: &RunEventKind) -> Object {
     let named = |name: &str| object.clone().with("event", name);
     match kind {
-        RunEventKind::Loop(event) => looped(&object, event),
+        RunEventKind::Loop(event) => looped(object, event),
         RunEventKind::RunStarted(info) => run_started(named("run_started"), info),
         RunEventKind::JobStarted => named("job_started"),
         RunEventKind::Phase(phase) => named("phase").with("phase", phase.code()),
