@@ -23,7 +23,9 @@ impl Agent {
             used.0, cap.0, prompt.0
         );
         sh.emit(Notice::LimitReached(message.clone()));
-        self.finish(sh, TerminalReason::Completed, message, |end| end.budget_exhausted = true);
+        // Where the budget is a target and the work was done once already, to reach it is no failure.
+        let wanted = self.state.budget.continuations > 0;
+        self.finish(sh, TerminalReason::Completed, message, |end| end.budget_exhausted = !wanted);
     }
 
     pub(super) fn out_of_turns(&mut self, sh: &mut Shared) {

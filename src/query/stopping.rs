@@ -1,6 +1,7 @@
 //! The model has finished with what it was given: the next input, the stop hooks, the token budget, the end.
 
 use super::agent::{Agent, Phase};
+use super::budget::{MIN_OUTPUT, estimate};
 use super::effect::{AgentKind, Effect, Notice, QueuedInput};
 use super::event::{HookResult, HookStatus};
 use super::params::{HookRule, HookRuleKind, OnRed};
@@ -126,16 +127,26 @@ impl Agent {
         let gains = if continuations == 0 { gains } else { [output.minus(output_then), gains[0]] };
         let diminishing = continuations >= CONTINUATIONS && gains.iter().all(|gain| *gain < LITTLE);
         let spent = used.0.saturating_mul(100) >= total.0.saturating_mul(BUDGET_SHARE);
-        if !sh.params.keep_working || self.kind != AgentKind::Job || spent || diminishing {
+        let words = words::budget_left(used, total);
+        // The work is done: a limit that only forbids more of it is no failure.
+        let may = self.may_turn(sh) && self.can_afford(sh, words.len());
+        if !sh.params.keep_working || self.kind != AgentKind::Job || spent || diminishing || !may {
             return self.complete(sh);
         }
-        if !self.may_turn(sh) {
-            return self.out_of_turns(sh);
-        }
-        self.say(sh, Origin::Budget, words::budget_left(used, total));
+        self.say(sh, Origin::Budget, words);
         let budget = BudgetProgress { continuations: continuations + 1, output_then: output, gains };
         self.state = State { budget, ..self.taken() };
         self.go_on(sh, Transition::TokenBudgetContinuation);
+    }
+}
+
+impl Agent {
+    /// Whether one more call with so many bytes more would fit under the caps.
+    fn can_afford(&self, sh: &mut Shared, bytes: usize) -> bool {
+        let prompt = self.state.view.prompt(sh.params.overhead) + estimate(bytes + 100);
+        let prices = sh.limits(self.state.model).prices.clone();
+        let reserved = sh.ledger.reserve(prompt, MIN_OUTPUT, &prices);
+        reserved.map(|reserved| sh.ledger.release(&reserved)).is_ok()
     }
 }
 
