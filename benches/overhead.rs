@@ -19,6 +19,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -32,6 +34,7 @@ fn main() {
     per_turn("Read", |turn| tool("Read", json!({"file_path": "a.txt", "limit": turn})));
     memory();
     side_by_side();
+    growth();
 }
 
 /// One turn: the whole process, and of it what git's own programs take.
@@ -130,6 +133,68 @@ fn side_by_side() {
     row("  16 of them at once", "ms", &many);
 }
 
+/// A job of 400 turns: whether a turn costs more processor time late than early, beside a client that sends the same bytes.
+fn growth() {
+    const ALL: usize = 400;
+    const STEP: usize = 100;
+    // The processor time of the runner at each request, in ms.
+    let marks = Arc::new(Mutex::new(Vec::new()));
+    let pid = Arc::new(AtomicU32::new(0));
+    let script = || {
+        let (marks, pid) = (Arc::clone(&marks), Arc::clone(&pid));
+        Script::made(move |request: &Request| {
+            marks.lock().unwrap().push(processor_time(pid.load(Ordering::Relaxed)));
+            if request.turn() < ALL {
+                tool("Read", json!({"file_path": "long.txt", "limit": 20 + request.turn() % 7}))
+            } else {
+                text("Done.")
+            }
+        })
+    };
+    let steps = ALL / STEP;
+    let (mut ours, mut bare) = (vec![Vec::new(); steps], vec![Vec::new(); steps]);
+    let mut sizes = vec![0.0; steps];
+    for _ in 0..3 {
+        marks.lock().unwrap().clear();
+        let mock = Mock::start(script());
+        run_as(&mock, 1, "x", &pid);
+        let (requests, marks) = (mock.requests(), marks.lock().unwrap().clone());
+        let again = Mock::start(Script::made(|_| text("Done.")));
+        for step in 0..steps {
+            let range = step * STEP..(step + 1) * STEP;
+            let spent = marks[(range.end).min(marks.len() - 1)] - marks[range.start];
+            ours[step].push(spent / STEP as f64);
+            sizes[step] = requests[range.clone()].iter().map(|r| r.bytes.len() as f64).sum::<f64>() / STEP as f64 / 1e3;
+            let before = thread_time();
+            replay(&again, &requests[range], 0);
+            bare[step].push((thread_time() - before) / STEP as f64);
+        }
+    }
+    for step in 0..steps {
+        let name = format!("turns {}-{}, {:.0} kB each", step * STEP + 1, (step + 1) * STEP, sizes[step]);
+        for (name, figures) in
+            [(format!("processor time, {name}"), &mut ours[step]), ("  bare client".into(), &mut bare[step])]
+        {
+            figures.sort_by(f64::total_cmp);
+            row(&name, "ms", figures);
+        }
+    }
+}
+
+/// The processor time that a process has used, in ms; the system counts in hundredths of a second.
+fn processor_time(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
+    (ticks(11) + ticks(12)) * 10.0
+}
+
+/// The processor time that this thread has used, in ms.
+fn thread_time() -> f64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    stat.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or_default() / 1e6
+}
+
 /// What a run took.
 struct Ran {
     wall: f64,
@@ -138,6 +203,10 @@ struct Ran {
 
 /// Runs so many equal jobs at once in a fresh repository.
 fn run(mock: &Mock, jobs: usize, prompt: &str) -> Ran {
+    run_as(mock, jobs, prompt, &AtomicU32::new(0))
+}
+
+fn run_as(mock: &Mock, jobs: usize, prompt: &str, pid: &AtomicU32) -> Ran {
     let folder = repository();
     let repo = folder.path().join("repo");
     std::fs::create_dir(repo.join("jobs")).unwrap();
@@ -159,6 +228,7 @@ fn run(mock: &Mock, jobs: usize, prompt: &str) -> Ran {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    pid.store(child.id(), Ordering::Relaxed);
     let mut peak: f64 = 0.0;
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -216,6 +286,7 @@ fn repository() -> TempDir {
     std::fs::create_dir(&repo).unwrap();
     std::fs::write(repo.join("a.txt"), "one\n".repeat(20)).unwrap();
     std::fs::write(repo.join("b.txt"), "two\n").unwrap();
+    std::fs::write(repo.join("long.txt"), "a line of some forty characters, no more\n".repeat(60)).unwrap();
     git(&repo, &["init", "-q"]);
     git(&repo, &["add", "--all"]);
     git(&repo, &["-c", "user.name=B", "-c", "user.email=b@localhost", "commit", "-q", "-m", "base"]);

@@ -81,6 +81,10 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
             | QueryEvent::HookFinished { .. }
             | QueryEvent::Warning(_)
             | QueryEvent::Progress(_)) => {
+                if let QueryEvent::Notice(Notice::Compacted { agent, summary, kept_from }) = &other {
+                    let written = transcript.compaction(now, *agent, *summary, *kept_from);
+                    written.map_err(|error| not_written(&error))?;
+                }
                 if let QueryEvent::Notice(Notice::Turn { turn, usage, cost, request_id, .. }) = &other {
                     let written = transcript.turn(now, *turn, usage, *cost, request_id.as_deref());
                     written.map_err(|error| not_written(&error))?;
@@ -200,6 +204,7 @@ fn params(
         seed: seed(&format!("{}/{}", run.context.run, job.id)),
         hooks: hooks.order().iter().filter_map(|hook| rule(hooks, *hook)).collect(),
         tools: USABLE,
+        clear_agents: job.tool_hooks.iter().any(|hook| hook.matches.matches(AGENT.name)),
         outputs: over.workspace.outputs().display().to_string(),
         features: Features::default(),
     }

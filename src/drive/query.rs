@@ -6,7 +6,7 @@
 use super::clients::Clients;
 use super::clock::Clock;
 use super::stop_hooks::StopHooks;
-use super::tooling::{ToolEnd, Tooling};
+use super::tooling::{Clearance, ToolEnd, Tooling};
 use crate::model::Progress;
 use crate::outcome::{AbortReason, ModelErrorKind, Terminal};
 use crate::query::{
@@ -97,6 +97,7 @@ enum Stage {
 enum Done {
     Model(CallId, Result<Reply, (Failure, Option<Usage>)>),
     Tool { run: ToolRunId, tool: String, end: ToolEnd, duration: Duration },
+    Cleared { run: ToolRunId, clearance: Clearance },
     Hook { index: usize, result: HookResult, warning: Option<String> },
     Stopped,
 }
@@ -223,6 +224,16 @@ impl QueryRun {
                 self.backlog.push_back(QueryEvent::ToolFinished { tool, is_error: result.is_error, duration });
                 Some(Event::ToolDone { run, result, stopped })
             }
+            Done::Cleared { run, clearance: Clearance::May { input, warnings } } => {
+                self.runs.remove(&run);
+                self.backlog.extend(warnings.into_iter().map(QueryEvent::Warning));
+                Some(Event::ToolCleared { run, input })
+            }
+            Done::Cleared { run, clearance: Clearance::MayNot(end) } => {
+                self.runs.remove(&run);
+                self.backlog.extend(end.warnings.into_iter().map(QueryEvent::Warning));
+                Some(Event::ToolDone { run, result: end.result, stopped: end.stopped })
+            }
             Done::Hook { index, result, warning } => {
                 self.backlog.extend(warning.map(QueryEvent::Warning));
                 self.backlog.push_back(QueryEvent::HookFinished { index, result: result.clone() });
@@ -265,6 +276,7 @@ impl QueryRun {
         match effect {
             Effect::CallModel(call) => self.call_model(call),
             Effect::RunTool(run) => self.run_tool(run),
+            Effect::ClearAgent(run) => self.clear_agent(run),
             Effect::RunHook { index, stop_hook_active, last_words } => {
                 self.run_hook(index, stop_hook_active, last_words);
             }
@@ -329,6 +341,18 @@ impl QueryRun {
             let end = tooling.run(&call, agent, kind, &stop).await;
             Done::Tool { run: id, tool: call.name, end, duration: clock.now().since(began) }
         });
+        self.names.insert(handle.id(), pending);
+    }
+
+    fn clear_agent(&mut self, run: ToolRun) {
+        let ToolRun { id, agent, kind, call } = run;
+        let pending = Pending::Tool(id, call.name.clone());
+        let stop = self.open.child_token();
+        self.runs.insert(id, stop.clone());
+        let tooling = Arc::clone(&self.deps.tooling);
+        let handle = self
+            .tasks
+            .spawn(async move { Done::Cleared { run: id, clearance: tooling.clear(&call, agent, kind, &stop).await } });
         self.names.insert(handle.id(), pending);
     }
 

@@ -7,6 +7,7 @@ use crate::query::{
     AGENT, AgentId, AgentKind, Concurrency, ToolInput, ToolResult, ToolUse, Traits, Usable, agent_kind,
 };
 use crate::tools::{Access, Toolbox};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,19 @@ pub(super) struct ToolEnd {
     pub(super) stopped: Option<HookEvidence>,
     /// What a reader should know.
     pub(super) warnings: Vec<String>,
+}
+
+/// Whether a sub-agent may start.
+pub(super) enum Clearance {
+    /// It may, with this input.
+    May { input: Map<String, Value>, warnings: Vec<String> },
+    /// It may not.
+    MayNot(ToolEnd),
+}
+
+fn refused(call: &ToolUse, words: &str, stopped: Option<HookEvidence>, warnings: Vec<String>) -> ToolEnd {
+    let result = ToolResult::new(call.id.clone(), format!("Nothing was run: {words}"), true);
+    ToolEnd { result, stopped, warnings }
 }
 
 impl Tooling {
@@ -50,15 +64,8 @@ impl Tooling {
                     None => Cow::Borrowed(call),
                 }
             }
-            Before::Deny(words) => {
-                let result = ToolResult::new(call.id.clone(), format!("Nothing was run: {words}"), true);
-                return ToolEnd { result, stopped: None, warnings };
-            }
-            Before::Stop(evidence) => {
-                let words = format!("Nothing was run: {}", evidence.tail);
-                let result = ToolResult::new(call.id.clone(), words, true);
-                return ToolEnd { result, stopped: Some(evidence), warnings };
-            }
+            Before::Deny(words) => return refused(call, &words, None, warnings),
+            Before::Stop(evidence) => return refused(call, &evidence.tail.clone(), Some(evidence), warnings),
         };
         let began = self.clock.now();
         let mut result = self.toolbox.run(&call, access, cancel).await;
@@ -71,6 +78,31 @@ impl Tooling {
             result.content.push_str(&format!("\n[a hook says: {note}]"));
         }
         ToolEnd { result, stopped: after.stopped, warnings }
+    }
+
+    /// Asks the hooks whether a sub-agent may start.
+    pub(super) async fn clear(
+        &self,
+        call: &ToolUse,
+        agent: AgentId,
+        kind: AgentKind,
+        cancel: &CancellationToken,
+    ) -> Clearance {
+        let mut warnings = Vec::new();
+        let own = || match &call.input {
+            ToolInput::Object(input) => input.clone(),
+            ToolInput::Invalid { .. } => Map::new(),
+        };
+        match self.hooks.before(call, agent, kind, cancel, &mut warnings).await {
+            Before::Proceed { input, note } => {
+                warnings.extend(note);
+                Clearance::May { input: input.unwrap_or_else(own), warnings }
+            }
+            Before::Deny(words) => Clearance::MayNot(refused(call, &words, None, warnings)),
+            Before::Stop(evidence) => {
+                Clearance::MayNot(refused(call, &evidence.tail.clone(), Some(evidence), warnings))
+            }
+        }
     }
 
     /// The next background command that ends by itself: its id, and what the model is told.

@@ -32,6 +32,14 @@ impl Transcript {
         self.lines.write(&json::message_line(at, agent, message))
     }
 
+    /// Adds that a summary took the place of a part of the conversation.
+    ///
+    /// # Errors
+    /// Names the path.
+    pub fn compaction(&mut self, at: Elapsed, agent: AgentId, summary: u64, kept_from: Option<u64>) -> Result<()> {
+        self.lines.write(&json::compaction_line(at, agent, summary, kept_from))
+    }
+
     /// Adds what an accepted response used.
     ///
     /// # Errors

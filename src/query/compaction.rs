@@ -90,6 +90,8 @@ impl Agent {
         let from = tail_start(&stored, window);
         let first = replacement(sh.next_message(), &self.task, summary, window);
         sh.out.push(Effect::Record { agent: self.id, message: std::sync::Arc::clone(&first) });
+        let kept_from = stored.get(from).map(|message| message.id);
+        sh.emit(Notice::Compacted { agent: self.id, summary: first.id, kept_from });
         let tail = stored.iter().skip(from).cloned();
         let messages: super::History = std::iter::once(first).chain(tail).collect();
         let mut view = View::of(&messages);

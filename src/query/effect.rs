@@ -14,6 +14,8 @@ pub enum Effect {
     CallModel(ModelCall),
     /// Run a tool; answer with `ToolDone`. Several may be open at once.
     RunTool(ToolRun),
+    /// Ask whether a sub-agent may start; answer with `ToolCleared`, or with `ToolDone` if it may not.
+    ClearAgent(ToolRun),
     /// Run a stop hook; answer with `HookDone`.
     RunHook {
         /// Which, by its place in the job.
@@ -297,6 +299,15 @@ pub enum Notice {
         freed: Tokens,
         /// How many results, turns or spans it was about.
         count: usize,
+    },
+    /// A summary has taken the place of a part of the conversation, which the transcript has in full.
+    Compacted {
+        /// Whose.
+        agent: AgentId,
+        /// The message with the summary.
+        summary: u64,
+        /// The first message after it that stays; `None`: none does.
+        kept_from: Option<u64>,
     },
     /// A compaction did not help.
     CompactFailed {

@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::transcript::{Block, ToolResult};
 use crate::outcome::{AbortReason, HookEvidence};
 use crate::units::{Tokens, Usage};
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Numbers the model calls of a query, retries included, from 1.
@@ -66,6 +67,13 @@ pub enum Event {
         result: ToolResult,
         /// A tool hook says that the whole query is to end.
         stopped: Option<HookEvidence>,
+    },
+    /// A sub-agent may start.
+    ToolCleared {
+        /// Which run it is.
+        run: ToolRunId,
+        /// The input of the call, which a hook may have changed.
+        input: Map<String, Value>,
     },
     /// A background command ended by itself.
     CommandEnded {

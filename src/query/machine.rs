@@ -7,11 +7,12 @@ use super::event::{AgentId, CallId, Event, ToolRunId};
 use super::params::Params;
 use super::shared::Shared;
 use super::state::State;
-use super::subagent::{self, Spawn};
+use super::subagent::{self, Spawn, agent_kind};
 use super::summary::is_summary;
 use super::transcript::ToolResult;
 use crate::outcome::{AbortReason, HookEvidence, Terminal, TerminalReason};
 use crate::units::{Elapsed, Turns};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// One query: a conversation with a model that calls tools, driven by events, until one [`Terminal`].
@@ -66,6 +67,7 @@ impl Query {
                 }
             }
             Event::ToolDone { run, result, stopped } => self.tool_done(run, result, stopped),
+            Event::ToolCleared { run, input } => self.cleared(run, &input),
             Event::HookDone { index, result } => self.job.take(&mut self.shared, News::Hook(index, result)),
             Event::CommandEnded { id, text } => self.job.notices.push_back((id, text)),
         }
@@ -124,6 +126,15 @@ impl Query {
         let agent = if id == AgentId::JOB { Some(job) } else { agents.get_mut(&id) };
         if let Some(agent) = agent {
             agent.take(shared, News::Tool(run, result, stopped));
+        }
+    }
+
+    /// Hooks let a sub-agent start.
+    fn cleared(&mut self, run: ToolRunId, input: &Map<String, Value>) {
+        let Some(parent) = self.shared.runs.get(&run).copied() else { return };
+        if self.shared.clearing.remove(&run) {
+            self.shared.spawned.insert(run);
+            self.shared.spawns.push_back(Spawn::new(parent, run, agent_kind(input), input));
         }
     }
 

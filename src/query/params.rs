@@ -37,6 +37,8 @@ pub struct Params {
     pub hooks: Vec<HookRule>,
     /// What the loop can ask about tools.
     pub tools: Usable,
+    /// Hooks want to be asked before a sub-agent starts.
+    pub clear_agents: bool,
     /// The folder for results that are too long for a message, as the model is told.
     pub outputs: String,
     /// Which switches are on.

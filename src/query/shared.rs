@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub(super) runs: BTreeMap<ToolRunId, AgentId>,
     /// Those of them that are sub-agents and no tools: they end with the query, or by themselves.
     pub(super) spawned: BTreeSet<ToolRunId>,
+    /// Those of them that are sub-agents which hooks have not cleared yet.
+    pub(super) clearing: BTreeSet<ToolRunId>,
     pub(super) last_call: u32,
     last_message: u64,
     last_run: u64,
@@ -65,6 +67,7 @@ impl Shared {
             flights: BTreeMap::new(),
             runs: BTreeMap::new(),
             spawned: BTreeSet::new(),
+            clearing: BTreeSet::new(),
             last_call: 0,
             last_message: 0,
             last_run: 0,

@@ -54,6 +54,7 @@ pub(super) fn params(gates: &[(&str, OnRed, u32)], inputs: &[&str]) -> Params {
         seed: 1,
         hooks: gates.iter().map(hook).collect(),
         tools: TOOLS,
+        clear_agents: false,
         outputs: "/out".into(),
         features: Features::default(),
     }
@@ -96,6 +97,7 @@ fn render(effect: &Effect, trace: &mut String) {
             format!("call-model {source} {about}{model}").replace("  ", " ")
         }
         Effect::RunTool(run) => format!("run-tool {} {}{}", run.call.name, run.call.id, whose(run.agent)),
+        Effect::ClearAgent(run) => format!("clear {} {}", run.call.name, run.call.id),
         Effect::RunHook { index, .. } => format!("run-hook {index}"),
         Effect::StopAll => "stop-all".into(),
         Effect::StopCall(call) => format!("stop-call {}", call.0),
@@ -105,7 +107,7 @@ fn render(effect: &Effect, trace: &mut String) {
             let blocks: Vec<_> = message.blocks.iter().map(block).collect();
             format!("record {:?}{}: {}", message.origin, whose(*agent), blocks.join(", "))
         }
-        Effect::Emit(Notice::ModelCalled { .. } | Notice::Turn { .. }) => return,
+        Effect::Emit(Notice::ModelCalled { .. } | Notice::Turn { .. } | Notice::Compacted { .. }) => return,
         Effect::Emit(Notice::Retrying { kind, until, .. }) => format!("retrying {kind:?} at {until}"),
         Effect::Emit(Notice::Continued { transition, .. }) => format!("go on: {}", transition.code()),
         Effect::Emit(Notice::ContextBoundary { layer, count, .. }) => format!("boundary {} of {count}", layer.code()),

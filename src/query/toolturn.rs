@@ -114,6 +114,10 @@ impl Agent {
         let started = calls.start(answer, || sh.next_run(self.id));
         for (id, call, traits) in started {
             match (traits.agent, &call.input) {
+                (Some(_), ToolInput::Object(_)) if self.parent.is_none() && sh.params.clear_agents => {
+                    sh.clearing.insert(id);
+                    sh.out.push(Effect::ClearAgent(ToolRun { id, agent: self.id, kind: self.kind, call }));
+                }
                 (Some(kind), ToolInput::Object(input)) if self.parent.is_none() => {
                     sh.spawned.insert(id);
                     sh.spawns.push_back(Spawn::new(self.id, id, kind, input));

@@ -9,6 +9,7 @@
 //! | `> fail REMEDY KIND` | it failed; `used=N` |
 //! | `> told N` | it has used so many tokens |
 //! | `> tool ID ok`, `err`, `stop` | the run of the call `ID` ended; `SIZE` bytes; `media`; `> tool@7 ok` run 7 |
+//! | `> clear ID`, `> clear@7` | hooks let a sub-agent start |
 //! | `> hook N pass`, `red`, `late`, `broken`, `object`, `prevent` | a stop hook ended |
 //! | `> ended ID` | a background command ended |
 //! | `> cancel REASON` | the abort signal |
@@ -48,7 +49,7 @@ impl Play {
         };
         let effects = self.query.step(self.now, event);
         for effect in &effects {
-            if let Effect::RunTool(run) = effect {
+            if let Effect::RunTool(run) | Effect::ClearAgent(run) = effect {
                 self.runs.insert(run.call.id.to_string(), run.id);
             }
         }
@@ -107,6 +108,13 @@ impl Play {
                     broken: false,
                 });
                 Event::ToolDone { run, result, stopped }
+            }
+            ("clear", _) => {
+                let run = at
+                    .parse()
+                    .map(ToolRunId)
+                    .unwrap_or_else(|_| self.runs.get(words[0]).copied().unwrap_or(ToolRunId(0)));
+                Event::ToolCleared { run, input: input("Agent") }
             }
             ("hook", [index, how]) => {
                 let status = match *how {

@@ -83,6 +83,7 @@ fn seeded(seed: u64) -> (Params, Mood) {
     params.patience.retries = rng.below(4) as u32;
     params.features.auto_compact = !rng.chance(7);
     params.features.provider_clearing = rng.chance(50);
+    params.clear_agents = rng.chance(40);
     params.overhead = Tokens(500);
     params.loop_limit = 4 + rng.below(9) as u32;
     params.seed = seed;
@@ -139,6 +140,9 @@ impl Adversary {
             }
             Some(1) => {
                 let run = *self.rng.pick(&runs);
+                if world.clears(run) && self.rng.chance(80) {
+                    return format!("> clear@{}", run.0);
+                }
                 self.tool(run)
             }
             Some(_) => {

@@ -59,6 +59,13 @@ impl World {
         }
     }
 
+    /// Whether a run only waits for hooks to let a sub-agent start.
+    pub(super) fn clears(&self, run: ToolRunId) -> bool {
+        let run = self.runs.get(&run);
+        self.params.clear_agents
+            && run.is_some_and(|run| (TOOLS.traits)(&run.call).agent.is_some() && run.agent == AgentId::JOB)
+    }
+
     /// Plays a line and checks all that follows from it.
     pub(super) fn play(&mut self, line: String) -> Result<(), String> {
         let was_over = self.end.is_some();
@@ -93,7 +100,7 @@ impl World {
                     self.errored |= gives_up && call.source == Source::Job && call.agent == AgentId::JOB;
                 }
             }
-            Cause::Tool(Some(run)) => {
+            Cause::Tool(Some(run)) | Cause::Clear(run) => {
                 self.runs.remove(run);
             }
             Cause::Hook(index) if self.hook == *index => self.hook = None,
@@ -108,6 +115,10 @@ impl World {
         match effect {
             Effect::CallModel(call) => self.check_call(call),
             Effect::RunTool(run) => self.check_run(run),
+            Effect::ClearAgent(run) => {
+                self.runs.insert(run.id, run);
+                Ok(())
+            }
             Effect::RunHook { index, .. } => {
                 let asking = self.calls.values().any(|call| call.source != Source::Summary);
                 if self.errored || self.hook.is_some() || asking {
@@ -250,7 +261,9 @@ impl World {
             }
             Notice::Tombstone { .. } => match cause {
                 Cause::Answer(..) | Cause::Fail(..) => Ok(()),
-                Cause::Tool(_) | Cause::Hook(_) | Cause::Other => Err("a tombstone without a death".into()),
+                Cause::Tool(_) | Cause::Clear(_) | Cause::Hook(_) | Cause::Other => {
+                    Err("a tombstone without a death".into())
+                }
             },
             _ => Ok(()),
         }
@@ -263,16 +276,16 @@ impl World {
         let fail = |what: &str| Err(format!("{}: {what}", transition.code()));
         let answer = match cause {
             Cause::Answer(_, stop) => stop.as_str(),
-            Cause::Fail(..) | Cause::Tool(_) | Cause::Hook(_) | Cause::Other => "",
+            Cause::Fail(..) | Cause::Tool(_) | Cause::Clear(_) | Cause::Hook(_) | Cause::Other => "",
         };
         let failed = match cause {
             Cause::Fail(_, remedy) => remedy.as_str(),
-            Cause::Answer(..) | Cause::Tool(_) | Cause::Hook(_) | Cause::Other => "",
+            Cause::Answer(..) | Cause::Tool(_) | Cause::Clear(_) | Cause::Hook(_) | Cause::Other => "",
         };
         match transition {
             Transition::NextTurn => match cause {
                 // A result may also be that of a sub-agent whose call has ended.
-                Cause::Tool(_) | Cause::Answer(..) | Cause::Fail(..) | Cause::Other => {}
+                Cause::Tool(_) | Cause::Clear(_) | Cause::Answer(..) | Cause::Fail(..) | Cause::Other => {}
                 Cause::Hook(_) => return fail("a hook is no cause"),
             },
             Transition::CollapseDrainRetry if failed != "shrink" && answer != "full" => {
@@ -365,6 +378,7 @@ enum Cause {
     /// A failure, with its remedy.
     Fail(Option<CallId>, String),
     Tool(Option<ToolRunId>),
+    Clear(ToolRunId),
     Hook(Option<usize>),
     Other,
 }
@@ -380,6 +394,7 @@ impl Cause {
         match verb {
             "answer" => Self::Answer(call, word.into()),
             "fail" => Self::Fail(call, word.split('=').next().unwrap_or_default().into()),
+            "clear" => at.parse().map_or(Self::Other, |run| Self::Clear(ToolRunId(run))),
             "tool" => Self::Tool(at.parse().ok().map(ToolRunId)),
             "hook" => Self::Hook(word.parse().ok()),
             _ => Self::Other,

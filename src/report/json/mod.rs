@@ -10,5 +10,5 @@ mod value;
 pub use event::event_line;
 pub use result::result_file;
 pub use run::run_file;
-pub use transcript::{TranscriptMeta, message_line, meta_line, turn_line};
+pub use transcript::{TranscriptMeta, compaction_line, message_line, meta_line, turn_line};
 pub use value::SCHEMA;

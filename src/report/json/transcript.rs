@@ -1,5 +1,5 @@
-//! `transcript.jsonl`: what was said, whole and in order. First a line of `kind` `meta`, then `message` and `turn`
-//! lines. It is enough to go on from, to play again, and to check.
+//! `transcript.jsonl`: what was said, whole and in order. First a line of `kind` `meta`, then `message`, `turn` and
+//! `compaction` lines. It is enough to go on from, to play again, and to check.
 
 use super::value::{self, SCHEMA, UsageValue};
 use crate::query::{AgentId, Block, Message, Origin, Role, ToolInput};
@@ -68,6 +68,16 @@ struct TurnLine<'a> {
     request_id: Option<&'a str>,
 }
 
+#[derive(Serialize)]
+struct CompactionLine<'a> {
+    kind: &'a str,
+    at: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<u32>,
+    summary: u64,
+    kept_from: Option<u64>,
+}
+
 /// The first line, without its newline.
 #[must_use]
 pub fn meta_line(meta: &TranscriptMeta<'_>) -> String {
@@ -116,6 +126,19 @@ pub fn turn_line(at: Elapsed, turn: Turns, usage: &Usage, cost: Usd, request_id:
     })
 }
 
+/// A compaction, as one line, without its newline: the message with the summary takes the place of everything before `kept_from`,
+/// or of everything where nothing was kept.
+#[must_use]
+pub fn compaction_line(at: Elapsed, agent: AgentId, summary: u64, kept_from: Option<u64>) -> String {
+    value::line(&CompactionLine {
+        kind: "compaction",
+        at: value::at(at),
+        agent: (agent != AgentId::JOB).then_some(agent.0),
+        summary,
+        kept_from,
+    })
+}
+
 fn origin(origin: Origin) -> String {
     match origin {
         Origin::Prompt => "prompt".into(),
@@ -145,7 +168,15 @@ fn block(block: &Block) -> Value {
             }
         },
         Block::ToolResult(result) => {
-            json!({ "type": "tool_result", "id": &*result.id, "content": result.content, "is_error": result.is_error })
+            let mut value = json!({
+                "type": "tool_result", "id": &*result.id, "content": result.content, "is_error": result.is_error
+            });
+            if !result.media.is_empty() {
+                let media =
+                    result.media.iter().map(|media| json!({ "media_type": media.media_type, "data": &*media.data }));
+                value["media"] = media.collect();
+            }
+            value
         }
         Block::Opaque(value) => json!({ "type": "opaque", "value": value }),
     }
