@@ -1,6 +1,6 @@
 //! `runner check`: everything that can be told without a model, and the plan.
 
-use super::say;
+use super::{room, say};
 use crate::cli::{CheckArgs, PlanFormat};
 use crate::error::{Error, Kind, Result};
 use crate::exit::ExitStatus;
@@ -30,7 +30,8 @@ pub(super) fn check(args: &CheckArgs, snapshot: &Snapshot) -> Result<ExitStatus>
     say::findings(&plan.warnings, args.color, snapshot);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(Kind::Environment, error.to_string()))?;
-    let problems = runtime.block_on(repositories(&plan));
+    let mut problems = room::problems(&plan.jobs);
+    problems.extend(runtime.block_on(repositories(&plan)));
     match problems.split_first() {
         None => {
             say::result(&match args.format {

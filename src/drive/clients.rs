@@ -4,7 +4,8 @@ use super::opening::{EXPLORE_PROMPT, GENERAL_PROMPT, SYSTEM_PROMPT};
 use crate::model::{Client, Http, Key, Session, Timeouts};
 use crate::outcome::ModelErrorKind;
 use crate::plan::{ModelPlan, Provider};
-use crate::query::{AgentKind, Failure, ModelSlot, Remedy, Source, ToolDefinition};
+use crate::query::{AGENT, AgentKind, Failure, ModelSlot, Remedy, Source, ToolDefinition};
+use crate::tools::{Access, Toolbox};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +24,22 @@ pub(super) struct Toolsets {
     pub(super) job: Vec<ToolDefinition>,
     pub(super) general: Vec<ToolDefinition>,
     pub(super) explore: Vec<ToolDefinition>,
+}
+
+impl Toolsets {
+    /// The tools of every job.
+    pub(super) fn all() -> Self {
+        let general = Toolbox::definitions();
+        let job = general.iter().cloned().chain([AGENT.clone()]).collect();
+        Self { job, general, explore: Toolbox::definitions_for(Access::ReadOnly) }
+    }
+
+    /// About how many bytes precede the messages of a job's own requests: the system prompt and the tools.
+    pub(super) fn job_bytes(&self) -> usize {
+        const FRAME: usize = 200; // Field names around each tool.
+        let tool = |tool: &ToolDefinition| FRAME + tool.description.len() + tool.input_schema.to_string().len();
+        SYSTEM_PROMPT.len() + self.job.iter().map(tool).sum::<usize>()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

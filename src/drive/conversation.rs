@@ -17,11 +17,10 @@ use crate::outcome::{Outcome, Reason, Terminal};
 use crate::output::Transcript;
 use crate::plan::{GatePlan, ModelPlan, OnFail, PlannedJob, Provider};
 use crate::query::{
-    AGENT, Caps, Features, HookRule, HookRuleKind, ModelLimits, Models, Notice, OnRed, Params, Query, ToolDefinition,
-    estimate,
+    AGENT, Caps, Features, HookRule, HookRuleKind, ModelLimits, Models, Notice, OnRed, Params, Query, estimate,
 };
 use crate::report::json::TranscriptMeta;
-use crate::tools::{Access, ToolContext, Toolbox};
+use crate::tools::{ToolContext, Toolbox};
 use crate::units::Tokens;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -43,9 +42,9 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
         run.reporter.tell(RunEventKind::Note(note.clone())).await;
     }
     let toolbox = toolbox(job, over.workspace)?;
-    let tools = toolsets(&toolbox);
+    let tools = Toolsets::all();
     let tool_names: Vec<&str> = tools.job.iter().map(|tool| tool.name).collect();
-    let overhead = overhead(&tools.job);
+    let overhead = estimate(tools.job_bytes());
     let mut transcript = transcript(run, over, &tool_names)?;
     let place = place(run, over);
     let hooks = Arc::new(StopHooks::new(Arc::clone(over.gates), job.hooks.clone(), place.clone()));
@@ -141,13 +140,6 @@ fn toolbox(job: &PlannedJob, workspace: &Workspace) -> Result<Toolbox, Box<Outco
     Toolbox::new(context).map_err(broken)
 }
 
-fn toolsets(toolbox: &Toolbox) -> Toolsets {
-    let general = toolbox.definitions();
-    let explore = toolbox.definitions_for(Access::ReadOnly);
-    let job = general.iter().cloned().chain([AGENT.clone()]).collect();
-    Toolsets { job, general, explore }
-}
-
 fn clients(run: &JobRun<'_>, tools: Toolsets) -> Result<Clients, Box<Outcome>> {
     let key = match &run.job.model.provider {
         Provider::Anthropic { api_key_env, .. } => run.context.env.get(api_key_env).and_then(|key| Key::new(key)),
@@ -155,14 +147,6 @@ fn clients(run: &JobRun<'_>, tools: Toolsets) -> Result<Clients, Box<Outcome>> {
     };
     Clients::new(&run.job.model, key, run.context.timeouts, &run.context.http, tools)
         .map_err(|problem| Box::new(Outcome::without_loop(Reason::InvalidRequest, problem)))
-}
-
-/// Estimated tokens of what precedes the messages.
-fn overhead(tools: &[ToolDefinition]) -> Tokens {
-    const FRAME: usize = 200; // Field names around each tool.
-    let bytes: usize =
-        tools.iter().map(|tool| FRAME + tool.description.len() + tool.input_schema.to_string().len()).sum();
-    estimate(SYSTEM_PROMPT.len() + bytes)
 }
 
 /// Where the hooks of the job run, and what they are told.

@@ -17,6 +17,7 @@ mod judging;
 mod looped;
 mod opening;
 mod query;
+mod room;
 mod run;
 mod say;
 mod secrets;

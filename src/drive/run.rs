@@ -3,10 +3,10 @@
 use super::clock::Clock;
 use super::context::RunContext;
 use super::dispatch::Dispatcher;
-use super::say;
 use super::secrets;
 use super::settings::Settings;
 use super::signal::Signals;
+use super::{room, say};
 use crate::cli::{self, RunArgs};
 use crate::error::{Error, Kind, Result};
 use crate::event::RunInfo;
@@ -41,6 +41,9 @@ pub(super) fn run(args: &RunArgs, snapshot: &Snapshot) -> Result<ExitStatus> {
         Err(failure) => return Ok(say::failure(&failure, args.color, snapshot)),
     };
     say::findings(&plan.warnings, args.color, snapshot);
+    if let Some((first, rest)) = room::problems(&plan.jobs).split_first() {
+        return Err(rest.iter().fold(Error::usage(first.clone()), |error, more| error.because(more.clone())));
+    }
     if args.dry_run {
         say::result(&plan.text());
         return Ok(ExitStatus::Passed);

@@ -38,6 +38,7 @@ mod tests;
 
 pub use bound::most_calls;
 pub use budget::{Caps, Ledger, MIN_OUTPUT, estimate};
+pub use context::auto_compact_at;
 pub use effect::{
     AgentKind, Clearing, Effect, Layer, ModelCall, ModelSlot, Notice, QueuedInput, Source, TaskBudget, ToolRun,
 };

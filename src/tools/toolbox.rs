@@ -140,13 +140,13 @@ impl Toolbox {
 
     /// What the model is told about all of them, always in the same order.
     #[must_use]
-    pub fn definitions(&self) -> Vec<ToolDefinition> {
-        self.definitions_for(Access::Full)
+    pub fn definitions() -> Vec<ToolDefinition> {
+        Self::definitions_for(Access::Full)
     }
 
     /// What the model is told about those that an agent may use, always in the same order.
     #[must_use]
-    pub fn definitions_for(&self, access: Access) -> Vec<ToolDefinition> {
+    pub fn definitions_for(access: Access) -> Vec<ToolDefinition> {
         access.tools().map(|tool| tool.declaration().definition()).collect()
     }
 

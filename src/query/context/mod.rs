@@ -32,3 +32,4 @@ pub(super) use compact::{instruction, replacement, sanitised, shrunk, tail_start
 pub(super) use result_budget::cap;
 pub(super) use view::View;
 pub(super) use window::Window;
+pub use window::auto_compact_at;

@@ -9,10 +9,15 @@ const AUTO_COMPACT_MARGIN: Tokens = Tokens(13_000);
 /// So far below the effective window no request is sent any more.
 const BLOCKING_MARGIN: Tokens = Tokens(3_000);
 
+/// From this window on the constants hold as they are.
+const ROOMY: Tokens = Tokens(40_000);
+/// Where compaction begins in a window of [`ROOMY`] tokens with the largest reserve: the most that it is below that.
+const SMALL_COMPACT_AT: Tokens = Tokens(7_000);
+
 /// What the sizes of a conversation are compared with.
 ///
-/// For windows of 40,000 tokens and more these are the specified constants. Below that the constants would leave nothing, so they
-/// shrink in proportion: half of the window for the answer, and of the rest 65 % and 15 % as margins.
+/// For windows of 40,000 tokens and more these are the specified constants. Below that the constants would leave nothing: there a third of
+/// the window is kept for the answer, and half of the rest (7,000 at most) may fill before a compaction, 85 % before nothing is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::query) struct Window {
     /// The window less the room for an answer.
@@ -26,13 +31,16 @@ pub(in crate::query) struct Window {
 impl Window {
     /// For a model with this window and this largest answer.
     pub(in crate::query) fn new(context_window: Tokens, max_output: Tokens) -> Self {
-        let reserve = max_output.min(OUTPUT_RESERVE).min(Tokens(context_window.0 / 2));
+        let share = if context_window >= ROOMY { 2 } else { 3 };
+        let reserve = max_output.min(OUTPUT_RESERVE).min(Tokens(context_window.0 / share));
         let effective = context_window.minus(reserve);
-        let margin = |most: Tokens, twentieths: u64| most.min(Tokens(effective.0.saturating_mul(twentieths) / 20));
+        let least_compact = SMALL_COMPACT_AT.min(Tokens(effective.0 / 2));
+        let least_blocking = Tokens(effective.0.saturating_mul(17) / 20).min(OUTPUT_RESERVE);
+        let auto_compact_at = effective.minus(AUTO_COMPACT_MARGIN).max(least_compact);
         Self {
             effective,
-            auto_compact_at: effective.minus(margin(AUTO_COMPACT_MARGIN, 13)),
-            blocking_limit: effective.minus(margin(BLOCKING_MARGIN, 3)),
+            auto_compact_at,
+            blocking_limit: effective.minus(BLOCKING_MARGIN).max(least_blocking).max(auto_compact_at),
         }
     }
 
@@ -64,6 +72,12 @@ impl Window {
     }
 }
 
+/// From which size on a conversation with such a model is compacted, in tokens: what is the same in every request has to be well below.
+#[must_use]
+pub fn auto_compact_at(context_window: Tokens, max_output: Tokens) -> Tokens {
+    Window::new(context_window, max_output).auto_compact_at
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,7 +102,7 @@ mod tests {
             assert!(thresholds.collapse_at() <= thresholds.auto_compact_at);
             assert!(thresholds.auto_compact_at <= thresholds.blocking_limit);
             assert!(thresholds.blocking_limit <= thresholds.effective);
-            assert!(window < 1_000 || thresholds.auto_compact_at.0 > window / 8);
+            assert!(window < 1_000 || thresholds.auto_compact_at.0 >= window / 4);
         }
     }
 }

@@ -158,9 +158,9 @@ async fn a_result_is_bounded_whatever_it_quotes() {
 async fn who_only_reads_gets_no_more() {
     let case = case();
     let names: Vec<&str> =
-        case.tools.definitions_for(Access::ReadOnly).into_iter().map(|definition| definition.name).collect();
+        Toolbox::definitions_for(Access::ReadOnly).into_iter().map(|definition| definition.name).collect();
     assert_eq!(names, ["Read", "Glob", "Grep"]);
-    assert_eq!(case.tools.definitions_for(Access::Full), case.tools.definitions());
+    assert_eq!(Toolbox::definitions_for(Access::Full), Toolbox::definitions());
     let run = async |name, input| case.tools.run(&call(name, input), Access::ReadOnly, &CancellationToken::new()).await;
     for name in ["Write", "Edit", "Bash", "TaskOutput", "TaskStop"] {
         let result = run(name, json!({})).await;
@@ -253,8 +253,7 @@ fn what_only_reads_is_known() {
 
 #[test]
 fn definitions_are_short_and_fit_for_every_provider() {
-    let case = case();
-    let definitions = case.tools.definitions();
+    let definitions = Toolbox::definitions();
     let names: Vec<&str> = definitions.iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "TaskOutput", "TaskStop"]);
     let text: Vec<String> =
