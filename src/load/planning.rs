@@ -265,6 +265,16 @@ mod tests {
     }
 
     #[test]
+    fn gates_and_hooks_keep_their_places_and_have_defaults_of_their_own() {
+        let text = b"prompt = 'x'\n[[stop_hooks]]\nrun = 'true'\nkind = 'hook'\n[[stop_hooks]]\nrun = 'true'\n";
+        let plan = Shop::new(&[("a.toml", text)]).plan("", &named(&["a.toml"])).unwrap();
+        let (gate, hook) = (&plan.jobs[0].gates[0], &plan.jobs[0].hooks[0]);
+        assert_eq!((gate.name.as_str(), gate.place, gate.max_blocks), ("true-2", 1, 5));
+        assert_eq!((hook.name.as_str(), hook.place, hook.max_blocks), ("true", 0, 1));
+        assert_eq!(gate.timeout, hook.timeout);
+    }
+
+    #[test]
     fn b024_a_long_prompt_arrives_whole() {
         let long = "\"%PATH%\" 'é' \\ \u{1f600}\n".repeat(10_000);
         let shop = Shop::new(&[("p.md", long.as_bytes()), ("a.toml", b"prompt_file = 'p.md'\n")]);

@@ -1,10 +1,10 @@
 //! Resolves commands and `[[stop_hooks]]`.
 
-use super::job::{CommandLine, GatePlan};
-use super::names::{GATE_MAX, gate_name, gate_name_fault, unique};
+use super::job::{CommandLine, GatePlan, HookPlan};
+use super::names::{HOOK_MAX, hook_name, hook_name_fault, unique};
 use super::scope::Scope;
 use super::world::Purpose;
-use crate::spec::{Code, CommandSpec, Diagnostic, JobSpec, Place, StopHookSpec, Written};
+use crate::spec::{Code, CommandSpec, Diagnostic, JobSpec, Place, StopHookKind, StopHookSpec, Written};
 use std::collections::BTreeMap;
 
 /// A command with its names filled in.
@@ -18,36 +18,49 @@ pub(super) fn command(scope: &mut Scope<'_>, written: &Written<CommandSpec>) -> 
     }
 }
 
-/// The gates of a job. `defaults` is a hook of the built-in layer.
-pub(super) fn gates(scope: &mut Scope<'_>, job: &JobSpec, defaults: &StopHookSpec) -> Option<Vec<GatePlan>> {
-    let hooks: &[StopHookSpec] = job.stop_hooks.as_ref().map_or(&[], |hooks| &hooks.value);
-    let explicit = explicit_names(scope, hooks)?;
-    let mut gates: Vec<GatePlan> = Vec::new();
+/// The gates of a job, and its stop hooks that judge nothing. `defaults` is the built-in layer.
+pub(super) fn stop_hooks(
+    scope: &mut Scope<'_>,
+    job: &JobSpec,
+    defaults: &JobSpec,
+) -> Option<(Vec<GatePlan>, Vec<HookPlan>)> {
+    let written: &[StopHookSpec] = job.stop_hooks.as_ref().map_or(&[], |hooks| &hooks.value);
+    let built_in: &[StopHookSpec] = defaults.stop_hooks.as_ref().map_or(&[], |hooks| &hooks.value);
+    let explicit = explicit_names(scope, written)?;
+    let mut made: Vec<String> = Vec::new();
+    let (mut gates, mut hooks) = (Vec::new(), Vec::new());
     let mut whole = true;
-    for (at, hook) in hooks.iter().enumerate() {
+    for (place, hook) in written.iter().enumerate() {
         let Some(run) = command(scope, &hook.run) else {
             whole = false;
             continue;
         };
-        missing_program(scope, job, hook, &run);
-        let taken =
-            |name: &str| explicit.values().any(|other| other == name) || gates.iter().any(|gate| gate.name == name);
-        let name = match explicit.get(&at) {
-            Some(name) => name.clone(),
-            None => unique(&gate_name(&run.shown()), GATE_MAX, taken),
+        let kind = hook.kind();
+        let (word, loss) = match kind {
+            StopHookKind::Gate => ("gate", "without it the gate cannot judge"),
+            StopHookKind::Hook => ("hook", NO_SAY),
         };
-        gates.push(GatePlan {
-            name,
-            run,
-            timeout: hook.timeout.as_ref().or(defaults.timeout.as_ref())?.value,
-            max_blocks: hook.max_blocks.as_ref().or(defaults.max_blocks.as_ref())?.value,
-            on_fail: hook.on_fail.as_ref().or(defaults.on_fail.as_ref())?.value,
-            before: hook.before.as_ref().or(defaults.before.as_ref())?.value,
-            retries: hook.retries.as_ref().or(defaults.retries.as_ref())?.value,
-            place: at,
-        });
+        missing_program(scope, job, &hook.run, &run, loss);
+        let taken = |name: &str| explicit.values().chain(&made).any(|other| other == name);
+        let name = match explicit.get(&place) {
+            Some(name) => name.clone(),
+            None => unique(&hook_name(&run.shown(), word), HOOK_MAX, taken),
+        };
+        made.push(name.clone());
+        let defaults = built_in.iter().find(|built_in| built_in.kind() == kind)?;
+        let timeout = hook.timeout.as_ref().or(defaults.timeout.as_ref())?.value;
+        let max_blocks = hook.max_blocks.as_ref().or(defaults.max_blocks.as_ref())?.value;
+        let on_fail = hook.on_fail.as_ref().or(defaults.on_fail.as_ref())?.value;
+        match kind {
+            StopHookKind::Gate => {
+                let before = hook.before.as_ref().or(defaults.before.as_ref())?.value;
+                let retries = hook.retries.as_ref().or(defaults.retries.as_ref())?.value;
+                gates.push(GatePlan { name, run, timeout, max_blocks, on_fail, before, retries, place });
+            }
+            StopHookKind::Hook => hooks.push(HookPlan { name, run, timeout, max_blocks, on_fail, place }),
+        }
     }
-    whole.then_some(gates)
+    whole.then_some((gates, hooks))
 }
 
 /// The names that the author gave, by the position of the hook.
@@ -61,13 +74,16 @@ fn explicit_names(scope: &mut Scope<'_>, hooks: &[StopHookSpec]) -> Option<BTree
             whole = false;
             continue;
         };
-        if let Some(fault) = gate_name_fault(&name.value) {
-            scope.report(Diagnostic::error(Code::BadName, format!("the name of a gate {fault}")).at(name.place, ""));
+        if let Some(fault) = hook_name_fault(&name.value) {
+            scope.report(
+                Diagnostic::error(Code::BadName, format!("the name of a stop hook {fault}")).at(name.place, ""),
+            );
             whole = false;
         } else if let Some(first) = places.get(&name.value) {
-            let report = Diagnostic::error(Code::DuplicateName, format!("two gates have the name `{}`", name.value))
-                .at(name.place, "again here")
-                .also(first.clone(), "first here");
+            let report =
+                Diagnostic::error(Code::DuplicateName, format!("two stop hooks have the name `{}`", name.value))
+                    .at(name.place, "again here")
+                    .also(first.clone(), "first here");
             scope.report(report);
             whole = false;
         } else {
@@ -102,7 +118,17 @@ fn program(run: &CommandLine) -> Option<&str> {
     (!name.contains('/') || name.starts_with('/')).then_some(name)
 }
 
-fn missing_program(scope: &mut Scope<'_>, job: &JobSpec, hook: &StopHookSpec, run: &CommandLine) {
+/// What is lost with the program of a hook that judges nothing.
+pub(super) const NO_SAY: &str = "without it the hook has no say";
+
+/// Reports a program that is not there; `loss` says what that means.
+pub(super) fn missing_program(
+    scope: &mut Scope<'_>,
+    job: &JobSpec,
+    written: &Written<CommandSpec>,
+    run: &CommandLine,
+    loss: &str,
+) {
     let Some(name) = program(run).filter(|name| !scope.world.has_program(name)) else { return };
     if job.worktree.env.contains_key("PATH") {
         return;
@@ -112,10 +138,10 @@ fn missing_program(scope: &mut Scope<'_>, job: &JobSpec, hook: &StopHookSpec, ru
     let report = match (scope.purpose, has_setup) {
         (Purpose::Check, false) => Diagnostic::error(Code::NotFound, message),
         (Purpose::Check, true) => Diagnostic::warning(Code::NotFound, message).note("setup may bring it"),
-        (Purpose::Run, _) => Diagnostic::warning(Code::NotFound, message).note("without it the gate cannot judge"),
+        (Purpose::Run, _) => Diagnostic::warning(Code::NotFound, message).note(loss),
     };
     let label = if name.contains('/') { "no such program" } else { "not found in PATH" };
-    scope.report(report.at(hook.run.place.narrowed(name), label));
+    scope.report(report.at(written.place.narrowed(name), label));
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) fn built_in(folder: &Path) -> (JobSpec, Vec<Diagnostic>) {
     (spec.unwrap_or_default(), found)
 }
 
-/// One job of several layers, the highest first. Gates of the built-in layer are defaults of gates and left out.
+/// One job of several layers, the highest first. Hooks of the built-in layer are defaults of hooks and left out.
 pub(super) fn layered(layers: &[&JobSpec]) -> JobSpec {
     let models: Vec<&ModelSpec> = layers.iter().map(|layer| &layer.model).collect();
     let trees: Vec<&WorktreeSpec> = layers.iter().map(|layer| &layer.worktree).collect();

@@ -44,11 +44,12 @@ fn cut(name: &str, max: usize) -> &str {
     name.get(..max).unwrap_or(name).trim_end_matches(['-', '.'])
 }
 
-/// The longest name of a gate, in characters.
-pub(super) const GATE_MAX: usize = 60;
+/// The longest name of a gate or hook, in characters.
+pub(super) const HOOK_MAX: usize = 60;
 
-/// The name of a gate, from the first words of its command: `cargo test --locked` is `cargo-test`.
-pub(super) fn gate_name(command: &str) -> String {
+/// The name of a gate or hook, from the first words of its command: `cargo test --locked` is `cargo-test`. `otherwise` it is
+/// where those give none.
+pub(super) fn hook_name(command: &str, otherwise: &str) -> String {
     let plain = |word: &&str| {
         let letter = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
         !word.starts_with('-') && word.chars().all(letter)
@@ -57,16 +58,16 @@ pub(super) fn gate_name(command: &str) -> String {
     let words = words.iter().map(|word| as_name(word.rsplit('/').next().unwrap_or(word)));
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
     let name = words.join("-");
-    if name.is_empty() { "gate".into() } else { cut(&name, GATE_MAX).to_owned() }
+    if name.is_empty() { otherwise.into() } else { cut(&name, HOOK_MAX).to_owned() }
 }
 
-/// What is wrong with the name of a gate: it becomes part of the names of files.
-pub(super) fn gate_name_fault(name: &str) -> Option<String> {
+/// What is wrong with the name of a gate or hook: it becomes part of the names of files.
+pub(super) fn hook_name_fault(name: &str) -> Option<String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.trim().is_empty() {
         Some("must not be blank".into())
-    } else if name.len() > GATE_MAX {
-        Some(format!("has at most {GATE_MAX} characters, this one has {}", name.len()))
+    } else if name.len() > HOOK_MAX {
+        Some(format!("has at most {HOOK_MAX} characters, this one has {}", name.len()))
     } else if name.starts_with(['.', '-']) {
         Some("starts with a letter, a digit or `_`".into())
     } else {
@@ -107,9 +108,9 @@ mod tests {
             ("test \"$x\" = 1", "test"),
             ("cargo fmt && cargo test", "cargo-fmt"),
         ] {
-            assert_eq!(gate_name(command), name);
-            assert_eq!(gate_name_fault(name), None);
+            assert_eq!(hook_name(command, "gate"), name);
+            assert_eq!(hook_name_fault(name), None);
         }
-        assert!(gate_name_fault("a b").is_some() && gate_name_fault(" ").is_some() && gate_name_fault("-x").is_some());
+        assert!(hook_name_fault("a b").is_some() && hook_name_fault(" ").is_some() && hook_name_fault("-x").is_some());
     }
 }

@@ -85,13 +85,12 @@ impl Planner<'_> {
         let layers: Vec<&JobSpec> = layers.into_iter().flatten().collect();
         let mut merged = layered(&layers);
         self.found.extend(settle(&mut merged));
-        let Some(hook) = defaults.stop_hooks.as_ref().and_then(|hooks| hooks.value.first()) else { return };
         let written = settings(&merged, defaults);
         let Expansion { named, found } = expand(file, &merged, self.request.run);
         self.found.extend(found);
         for job in named {
             self.unique(&job.id, &job.place);
-            let (planned, found) = plan_job(self.request, file, &merged, hook, &job);
+            let (planned, found) = plan_job(self.request, file, &merged, defaults, &job);
             self.found.extend(found);
             if let Some(planned) = planned {
                 self.settings.insert(planned.id.clone(), written.clone());

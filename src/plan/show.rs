@@ -1,6 +1,6 @@
 //! The plan as text: for people, and as JSON.
 
-use super::job::{CommandLine, GatePlan, PlannedJob, Provider, Source};
+use super::job::{CommandLine, GatePlan, HookPlan, PlannedJob, Provider, Source};
 use super::resolve::Plan;
 use crate::spec::{Before, Diagnostic, Keep, OnFail, Thinking, grouped};
 use crate::units::{Tokens, Usd, show_duration};
@@ -46,8 +46,12 @@ impl Plan {
             line("setup", &command.shown());
         }
         line("protect", &job.protect.join(", "));
-        for gate in &job.gates {
-            line("gate", &gate_text(gate));
+        let gates = job.gates.iter().map(|gate| (gate.place, "gate", gate_text(gate)));
+        let mut stop_hooks: Vec<_> =
+            gates.chain(job.hooks.iter().map(|hook| (hook.place, "hook", hook_text(hook)))).collect();
+        stop_hooks.sort();
+        for (_, label, text) in stop_hooks {
+            line(label, &text);
         }
         if job.gates.is_empty() {
             line("gate", "none: nothing but a change is asked of this job");
@@ -87,6 +91,7 @@ impl Plan {
             .map(|set| json!({ "key": set.key, "written": set.written, "origin": set.origin }))
             .collect();
         let gates: Vec<Value> = job.gates.iter().map(gate_json).collect();
+        let hooks: Vec<Value> = job.hooks.iter().map(hook_json).collect();
         let setup: Vec<String> = job.worktree.setup.iter().map(CommandLine::shown).collect();
         let (repo, fixture) = match &job.source {
             Source::Repo(path) => (Some(path.display().to_string()), None),
@@ -119,6 +124,7 @@ impl Plan {
                 "fixture": fixture,
             },
             "gates": gates,
+            "hooks": hooks,
             "settings": settings,
         })
     }
@@ -186,12 +192,33 @@ fn gate_text(gate: &GatePlan) -> String {
         Before::Any => String::new(),
         Before::Fail | Before::Pass => format!(", before: {}", word(gate.before)),
     };
-    let on_fail = match gate.on_fail {
-        OnFail::Block => format!(", blocks up to {} times", gate.max_blocks),
-        OnFail::Stop => ", stops the loop".into(),
-    };
+    let on_fail = on_fail_text(gate.on_fail, gate.max_blocks);
     let retries = if gate.retries == 0 { String::new() } else { format!(", {} retries", gate.retries) };
-    format!("{}: {}  (up to {}{on_fail}{before}{retries})", gate.name, gate.run.shown(), show_duration(gate.timeout))
+    format!("{}: {}  (up to {}, {on_fail}{before}{retries})", gate.name, gate.run.shown(), show_duration(gate.timeout))
+}
+
+fn hook_text(hook: &HookPlan) -> String {
+    let (timeout, on_fail) = (show_duration(hook.timeout), on_fail_text(hook.on_fail, hook.max_blocks));
+    format!("{}: {}  (up to {timeout}, {on_fail})", hook.name, hook.run.shown())
+}
+
+fn on_fail_text(on_fail: OnFail, max_blocks: u32) -> String {
+    match on_fail {
+        OnFail::Block if max_blocks == 1 => "blocks once".into(),
+        OnFail::Block => format!("blocks up to {max_blocks} times"),
+        OnFail::Stop => "stops the loop".into(),
+    }
+}
+
+fn hook_json(hook: &HookPlan) -> Value {
+    json!({
+        "name": hook.name,
+        "run": hook.run.shown(),
+        "timeout_s": hook.timeout.as_secs_f64(),
+        "max_blocks": hook.max_blocks,
+        "on_fail": on_fail(hook.on_fail),
+        "place": hook.place,
+    })
 }
 
 fn gate_json(gate: &GatePlan) -> Value {
@@ -200,9 +227,10 @@ fn gate_json(gate: &GatePlan) -> Value {
         "run": gate.run.shown(),
         "timeout_s": gate.timeout.as_secs_f64(),
         "max_blocks": gate.max_blocks,
-        "on_fail": match gate.on_fail { OnFail::Block => "block", OnFail::Stop => "stop" },
+        "on_fail": on_fail(gate.on_fail),
         "before": word(gate.before),
         "retries": gate.retries,
+        "place": gate.place,
     })
 }
 
@@ -231,6 +259,13 @@ fn model_json(job: &PlannedJob) -> Value {
         "context_window": model.context_window.0,
         "prices_known": model.prices.is_some(),
     })
+}
+
+const fn on_fail(on_fail: OnFail) -> &'static str {
+    match on_fail {
+        OnFail::Block => "block",
+        OnFail::Stop => "stop",
+    }
 }
 
 const fn keep(keep: Keep) -> &'static str {

@@ -1,21 +1,21 @@
 //! Resolves one named job: its task, its limits, and the parts that have files of their own.
 
 use super::expand::{Named, head};
-use super::gates::gates;
+use super::gates::stop_hooks;
 use super::job::{Limits, PlannedJob};
 use super::model::model;
 use super::resolve::{JobFile, Request};
 use super::scope::Scope;
 use super::template::Names;
 use super::worktree::{source, worktree};
-use crate::spec::{Code, Diagnostic, JobSpec, Layer, Place, SourceFile, StopHookSpec, Written};
+use crate::spec::{Code, Diagnostic, JobSpec, Layer, Place, SourceFile, Written};
 
 /// Plans one job; `None` when something is wrong with it. The findings are given in any case.
 pub(super) fn plan_job(
     request: &Request<'_>,
     file: &JobFile,
     spec: &JobSpec,
-    gate_defaults: &StopHookSpec,
+    defaults: &JobSpec,
     job: &Named,
 ) -> (Option<PlannedJob>, Vec<Diagnostic>) {
     let mut names = Names::default();
@@ -24,7 +24,7 @@ pub(super) fn plan_job(
     names.0.extend(job.combination.iter().map(|(key, value)| (format!("matrix.{key}"), value.value.clone())));
     let (world, purpose) = (request.world, request.purpose);
     let mut scope = Scope { names, broken: &spec.broken, world, purpose, found: Vec::new() };
-    let planned = planned(&mut scope, file, spec, gate_defaults, job);
+    let planned = planned(&mut scope, file, spec, defaults, job);
     (planned, scope.found)
 }
 
@@ -33,7 +33,7 @@ fn planned(
     scope: &mut Scope<'_>,
     file: &JobFile,
     spec: &JobSpec,
-    gate_defaults: &StopHookSpec,
+    defaults: &JobSpec,
     job: &Named,
 ) -> Option<PlannedJob> {
     let description = spec.description.as_ref().and_then(|text| scope.fill(text));
@@ -46,8 +46,9 @@ fn planned(
     let source = source(scope, spec);
     let key = model.as_ref().and_then(|(model, _)| model.provider.key_variable());
     let worktree = worktree(scope, spec, key);
-    let gates = gates(scope, spec, gate_defaults);
+    let stop_hooks = stop_hooks(scope, spec, defaults);
     let (model, max_cost) = model?;
+    let (gates, hooks) = stop_hooks?;
     Some(PlannedJob {
         id: job.id.clone(),
         file: file.source.name().to_owned(),
@@ -72,8 +73,8 @@ fn planned(
         model,
         source: source?,
         worktree: worktree?,
-        gates: gates?,
-        hooks: Vec::new(),
+        gates,
+        hooks,
         tool_hooks: Vec::new(),
     })
 }

@@ -1,7 +1,7 @@
 //! Reads `[[stop_hooks]]`, and the commands that stand there and elsewhere.
 
 use super::diagnostic::{Code, Diagnostic};
-use super::job::{Before, CommandSpec, OnFail, StopHookSpec, Written};
+use super::job::{Before, CommandSpec, OnFail, StopHookKind, StopHookSpec, Written};
 use super::keys::Table;
 use super::read::{Field, Reader, Value};
 use super::source::Place;
@@ -53,8 +53,9 @@ fn stop_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<St
     // Whether `run` is missing is a matter of this hook alone, so it starts with no broken keys.
     let outer = std::mem::take(&mut reader.broken);
     reader.refuse_unknown(table, from);
-    let kind = reader.key(table, from, "kind", |reader, field, value| reader.choice(field, value, &[("gate", ())]));
-    drop(kind);
+    let kind = reader.key(table, from, "kind", |reader, field, value| {
+        reader.choice(field, value, &[("gate", StopHookKind::Gate), ("hook", StopHookKind::Hook)])
+    });
     let name = reader.key(table, from, "name", Reader::text);
     let run = reader.key(table, from, "run", command);
     let timeout = reader.key(table, from, "timeout", Reader::duration);
@@ -77,5 +78,15 @@ fn stop_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<St
             .help(format!("for example: {}", table.example("run")));
         reader.refuse(report, place.span, "this one has no command");
     }
-    Some(StopHookSpec { name, run: run?, timeout, max_blocks, on_fail, before, retries })
+    if let Some(kind) = kind.as_ref().filter(|kind| kind.value == StopHookKind::Hook) {
+        let before = before.as_ref().map(|before| ("before", &before.place));
+        let retries = retries.as_ref().map(|retries| ("retries", &retries.place));
+        for (name, place) in before.into_iter().chain(retries) {
+            let report = Diagnostic::error(Code::Conflict, format!("`{name}` is for gates only"))
+                .also(kind.place.clone(), "a hook judges nothing")
+                .help(format!("leave `{name}` out, or make it a gate: kind = \"gate\""));
+            reader.refuse(report, place.span.clone(), "");
+        }
+    }
+    Some(StopHookSpec { name, kind, run: run?, timeout, max_blocks, on_fail, before, retries })
 }

@@ -76,7 +76,7 @@ pub struct JobSpec {
     pub model: ModelSpec,
     /// `[worktree]`.
     pub worktree: WorktreeSpec,
-    /// `[[stop_hooks]]`: the gates. Default: none.
+    /// `[[stop_hooks]]`: the gates and hooks. Default: none.
     pub stop_hooks: Option<Written<Vec<StopHookSpec>>>,
     /// The keys that are there but could not be read (`model.name`): their absence means nothing.
     pub broken: BTreeSet<String>,
@@ -162,23 +162,41 @@ pub enum CommandSpec {
     Argv(Vec<Written<String>>),
 }
 
-/// `[[stop_hooks]]`: one gate.
+/// `[[stop_hooks]]`: one gate, or one hook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StopHookSpec {
     /// `name`: unique in the job. Default: the first words of the command.
     pub name: Option<Written<String>>,
+    /// `kind`: `gate` or `hook`. Default: `gate`.
+    pub kind: Option<Written<StopHookKind>>,
     /// `run`: the command.
     pub run: Written<CommandSpec>,
-    /// `timeout`: past it the gate counts as broken. Default: `"10m"`.
+    /// `timeout`: past it the gate counts as broken, and a hook has no say. Default: `"10m"`.
     pub timeout: Option<Written<Duration>>,
-    /// `max_blocks`: how often in a row it may send the model back to work, 1 to 1,000. Default: 5.
+    /// `max_blocks`: how often in a row it may send the model back to work, 1 to 1,000. Default: 5, of a hook 1.
     pub max_blocks: Option<Written<u32>>,
     /// `on_fail`: `block` or `stop`. Default: `block`.
     pub on_fail: Option<Written<OnFail>>,
-    /// `before`: `any`, `fail` or `pass`; what it must do on the untouched base. Default: `any`.
+    /// `before`: `any`, `fail` or `pass`; what it must do on the untouched base. Default: `any`. Not for hooks.
     pub before: Option<Written<Before>>,
-    /// `retries`: how often a red gate is run again before its red counts, 0 to 5. Default: 0.
+    /// `retries`: how often a red gate is run again before its red counts, 0 to 5. Default: 0. Not for hooks.
     pub retries: Option<Written<u32>>,
+}
+
+impl StopHookSpec {
+    /// What it is, said or not.
+    pub fn kind(&self) -> StopHookKind {
+        self.kind.as_ref().map_or(StopHookKind::Gate, |kind| kind.value)
+    }
+}
+
+/// What a stop hook is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopHookKind {
+    /// Its exit code judges the work, while the loop runs and at the end.
+    Gate,
+    /// It judges nothing, but may object while the loop runs: Claude Code's `Stop` hooks.
+    Hook,
 }
 
 /// What happens to a worktree at the end. Work is committed and the patch is written in any case.

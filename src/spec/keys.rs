@@ -72,7 +72,7 @@ const WORKTREE: &[Key] = &[
 const STOP_HOOK: &[Key] = &[
     key("name", "name = \"tests\""),
     key("run", "run = \"cargo test\", or run = [\"cargo\", \"test\"]"),
-    key("kind", "kind = \"gate\""),
+    key("kind", "kind = \"gate\", or kind = \"hook\""),
     key("timeout", "timeout = \"10m\""),
     key("max_blocks", "max_blocks = 5"),
     key("on_fail", "on_fail = \"block\""),

@@ -21,8 +21,8 @@ mod worktree;
 pub use diagnostic::{Code, Diagnostic, Level};
 pub use duration::{MAX_DURATION, parse_duration};
 pub use job::{
-    Before, CommandSpec, Entry, JobSpec, Keep, MatrixAxis, ModelSpec, OnFail, ProviderName, StopHookSpec, Thinking,
-    WorktreeSpec, Written,
+    Before, CommandSpec, Entry, JobSpec, Keep, MatrixAxis, ModelSpec, OnFail, ProviderName, StopHookKind, StopHookSpec,
+    Thinking, WorktreeSpec, Written,
 };
 pub use parse::{parse_job, parse_settings};
 pub use read::grouped;
