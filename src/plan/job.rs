@@ -3,7 +3,7 @@
 use super::endpoint::is_loopback;
 use super::matcher::ToolMatcher;
 use crate::event::JobInfo;
-use crate::spec::{Before, Keep, OnFail, Thinking};
+use crate::spec::{Before, Keep, OnFail, Thinking, ToolHookEvent};
 use crate::units::{JobId, Prices, Tokens, Turns, Usd};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -246,13 +246,4 @@ pub struct ToolHookPlan {
     pub run: CommandLine,
     /// Past it the hook is stopped.
     pub timeout: Duration,
-}
-
-/// When a tool hook runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolHookEvent {
-    /// Before the call, which it may deny or change.
-    Pre,
-    /// After the call, whose result it may comment on.
-    Post,
 }

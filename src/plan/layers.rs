@@ -5,8 +5,7 @@
 //! exclude each other the one of the higher layer wins.
 
 use crate::spec::{
-    Code, Diagnostic, Entry, JobSpec, Layer, ModelSpec, Place, SourceFile, StopHookSpec, WorktreeSpec, Written, masked,
-    parse_job,
+    Code, Diagnostic, Entry, JobSpec, Layer, ModelSpec, Place, SourceFile, WorktreeSpec, Written, masked, parse_job,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +24,6 @@ pub(super) fn built_in(folder: &Path) -> (JobSpec, Vec<Diagnostic>) {
 pub(super) fn layered(layers: &[&JobSpec]) -> JobSpec {
     let models: Vec<&ModelSpec> = layers.iter().map(|layer| &layer.model).collect();
     let trees: Vec<&WorktreeSpec> = layers.iter().map(|layer| &layer.worktree).collect();
-    let gates = |hooks: &Written<Vec<StopHookSpec>>| hooks.layer() != Layer::BuiltIn;
     JobSpec {
         name: first(layers, |job| &job.name),
         description: first(layers, |job| &job.description),
@@ -62,9 +60,14 @@ pub(super) fn layered(layers: &[&JobSpec]) -> JobSpec {
             keep: first(&trees, |tree| &tree.keep),
             fixture: first(&trees, |tree| &tree.fixture),
         },
-        stop_hooks: first(layers, |job| &job.stop_hooks).filter(gates),
+        stop_hooks: first(layers, |job| &job.stop_hooks).filter(is_no_default),
+        tool_hooks: first(layers, |job| &job.tool_hooks).filter(is_no_default),
         broken: layers.iter().flat_map(|layer| layer.broken.iter().cloned()).collect(),
     }
+}
+
+fn is_no_default<T>(hooks: &Written<Vec<T>>) -> bool {
+    hooks.layer() != Layer::BuiltIn
 }
 
 fn first<L, T: Clone>(layers: &[&L], key: impl Fn(&L) -> &Option<T>) -> Option<T> {
@@ -117,8 +120,8 @@ pub struct Setting {
 
 /// Everything in a job that was set above the built-in layer, to something else than is built in.
 pub(super) fn settings(job: &JobSpec, defaults: &JobSpec) -> Vec<Setting> {
-    // The hook of the built-in layer is no gate, so a gate that runs the same is still one that was written.
-    let built_in = JobSpec { stop_hooks: None, ..defaults.clone() };
+    // The hooks of the built-in layer are none, so one that runs the same is still one that was written.
+    let built_in = JobSpec { stop_hooks: None, tool_hooks: None, ..defaults.clone() };
     let built_in: BTreeMap<String, &str> =
         places(&built_in).into_iter().map(|(key, place)| (key, place.text())).collect();
     places(job)
@@ -164,10 +167,12 @@ fn places(job: &JobSpec) -> Vec<(String, &Place)> {
     ];
     let headers = model.headers.iter().map(|(name, entry)| (format!("model.headers.{name}"), &entry.value.place));
     let env = tree.env.iter().map(|(name, entry)| (format!("worktree.env.{name}"), &entry.value.place));
-    let gates = job.stop_hooks.iter().flat_map(|hooks| &hooks.value);
-    let gates = gates.enumerate().map(|(at, hook)| (format!("stop_hooks[{at}].run"), &hook.run.place));
+    let stops = job.stop_hooks.iter().flat_map(|hooks| &hooks.value);
+    let stops = stops.enumerate().map(|(at, hook)| (format!("stop_hooks[{at}].run"), &hook.run.place));
+    let tools = job.tool_hooks.iter().flat_map(|hooks| &hooks.value);
+    let tools = tools.enumerate().map(|(at, hook)| (format!("tool_hooks[{at}].run"), &hook.run.place));
     let keys = keys.into_iter().filter_map(|(key, place)| Some((key.to_owned(), place?)));
-    keys.chain(headers).chain(env).chain(gates).collect()
+    keys.chain(headers).chain(env).chain(stops).chain(tools).collect()
 }
 
 fn place<T>(value: Option<&Written<T>>) -> Option<&Place> {

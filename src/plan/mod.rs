@@ -18,10 +18,11 @@ mod scope;
 mod show;
 mod task;
 mod template;
+mod tool_hooks;
 mod worktree;
 mod world;
 
-pub use crate::spec::{Before, Keep, OnFail, Thinking};
+pub use crate::spec::{Before, Keep, OnFail, Thinking, ToolHookEvent};
 pub use job::*;
 pub use layers::{DEFAULTS, Setting};
 pub use matcher::ToolMatcher;

@@ -1,8 +1,8 @@
 //! The plan as text: for people, and as JSON.
 
-use super::job::{CommandLine, GatePlan, HookPlan, PlannedJob, Provider, Source};
+use super::job::{CommandLine, GatePlan, HookPlan, PlannedJob, Provider, Source, ToolHookPlan};
 use super::resolve::Plan;
-use crate::spec::{Before, Diagnostic, Keep, OnFail, Thinking, grouped};
+use crate::spec::{Before, Diagnostic, Keep, OnFail, Thinking, ToolHookEvent, grouped};
 use crate::units::{Tokens, Usd, show_duration};
 use serde_json::{Value, json};
 
@@ -55,6 +55,9 @@ impl Plan {
         }
         if job.gates.is_empty() {
             line("gate", "none: nothing but a change is asked of this job");
+        }
+        for hook in &job.tool_hooks {
+            line("tool hook", &tool_hook_text(hook));
         }
         if !job.require_changes {
             line("changes", "not required");
@@ -125,6 +128,7 @@ impl Plan {
             },
             "gates": gates,
             "hooks": hooks,
+            "tool_hooks": job.tool_hooks.iter().map(tool_hook_json).collect::<Vec<_>>(),
             "settings": settings,
         })
     }
@@ -258,6 +262,24 @@ fn model_json(job: &PlannedJob) -> Value {
         "thinking": thinking,
         "context_window": model.context_window.0,
         "prices_known": model.prices.is_some(),
+    })
+}
+
+fn tool_hook_text(hook: &ToolHookPlan) -> String {
+    let when = match hook.event {
+        ToolHookEvent::Pre => "before",
+        ToolHookEvent::Post => "after",
+    };
+    let (tools, timeout) = (hook.matches.shown(), show_duration(hook.timeout));
+    format!("{when} {tools}: {}  (up to {timeout})", hook.run.shown())
+}
+
+fn tool_hook_json(hook: &ToolHookPlan) -> Value {
+    json!({
+        "event": match hook.event { ToolHookEvent::Pre => "pre", ToolHookEvent::Post => "post" },
+        "match": hook.matches.shown(),
+        "run": hook.run.shown(),
+        "timeout_s": hook.timeout.as_secs_f64(),
     })
 }
 

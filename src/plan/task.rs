@@ -7,6 +7,7 @@ use super::model::model;
 use super::resolve::{JobFile, Request};
 use super::scope::Scope;
 use super::template::Names;
+use super::tool_hooks::tool_hooks;
 use super::worktree::{source, worktree};
 use crate::spec::{Code, Diagnostic, JobSpec, Layer, Place, SourceFile, Written};
 
@@ -47,6 +48,7 @@ fn planned(
     let key = model.as_ref().and_then(|(model, _)| model.provider.key_variable());
     let worktree = worktree(scope, spec, key);
     let stop_hooks = stop_hooks(scope, spec, defaults);
+    let tool_hooks = tool_hooks(scope, spec, defaults);
     let (model, max_cost) = model?;
     let (gates, hooks) = stop_hooks?;
     Some(PlannedJob {
@@ -75,7 +77,7 @@ fn planned(
         worktree: worktree?,
         gates,
         hooks,
-        tool_hooks: Vec::new(),
+        tool_hooks: tool_hooks?,
     })
 }
 

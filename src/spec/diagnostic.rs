@@ -54,6 +54,8 @@ pub enum Code {
     ThinkingRefused,
     /// A model that the built-in table does not know.
     UnknownModel,
+    /// A tool that does not exist.
+    UnknownTool,
     /// A price that is not known, so that money cannot be counted.
     PriceUnknown,
 }
@@ -82,6 +84,7 @@ impl Code {
             Self::KeyMissing => "key-missing",
             Self::ThinkingRefused => "thinking-refused",
             Self::UnknownModel => "unknown-model",
+            Self::UnknownTool => "unknown-tool",
             Self::PriceUnknown => "price-unknown",
         }
     }

@@ -1,7 +1,7 @@
-//! Reads `[[stop_hooks]]`, and the commands that stand there and elsewhere.
+//! Reads `[[stop_hooks]]` and `[[tool_hooks]]`, and the commands that stand there and elsewhere.
 
 use super::diagnostic::{Code, Diagnostic};
-use super::job::{Before, CommandSpec, OnFail, StopHookKind, StopHookSpec, Written};
+use super::job::{Before, CommandSpec, OnFail, StopHookKind, StopHookSpec, ToolHookEvent, ToolHookSpec, Written};
 use super::keys::Table;
 use super::read::{Field, Reader, Value};
 use super::source::Place;
@@ -34,18 +34,31 @@ pub(super) fn command(reader: &mut Reader, field: Field<'_>, value: &Value<'_>) 
 }
 
 pub(super) fn stop_hooks(reader: &mut Reader, field: Field<'_>, value: &Value<'_>) -> Option<Vec<StopHookSpec>> {
-    let expected = "an array of tables, each headed [[stop_hooks]]";
+    tables(reader, field, value, stop_hook)
+}
+
+pub(super) fn tool_hooks(reader: &mut Reader, field: Field<'_>, value: &Value<'_>) -> Option<Vec<ToolHookSpec>> {
+    tables(reader, field, value, tool_hook)
+}
+
+fn tables<T>(
+    reader: &mut Reader,
+    field: Field<'_>,
+    value: &Value<'_>,
+    read: fn(&mut Reader, &DeTable<'_>, Place) -> Option<T>,
+) -> Option<Vec<T>> {
+    let expected = format!("an array of tables, each headed [[{}]]", field.name);
     let Some(array) = value.get_ref().as_array() else {
-        return reader.wrong_type(field, value, expected);
+        return reader.wrong_type(field, value, &expected);
     };
-    let hooks: Vec<_> = array
+    let read: Vec<_> = array
         .iter()
         .map(|item| match item.get_ref().as_table() {
-            Some(table) => stop_hook(reader, table, reader.place(item.span())),
-            None => reader.wrong_type(field, item, expected),
+            Some(table) => read(reader, table, reader.place(item.span())),
+            None => reader.wrong_type(field, item, &expected),
         })
         .collect();
-    hooks.into_iter().collect()
+    read.into_iter().collect()
 }
 
 fn stop_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<StopHookSpec> {
@@ -89,4 +102,29 @@ fn stop_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<St
         }
     }
     Some(StopHookSpec { name, kind, run: run?, timeout, max_blocks, on_fail, before, retries })
+}
+
+fn tool_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<ToolHookSpec> {
+    let table = Table::ToolHook;
+    let outer = std::mem::take(&mut reader.broken);
+    reader.refuse_unknown(table, from);
+    let event = reader.key(table, from, "event", |reader, field, value| {
+        reader.choice(field, value, &[("pre", ToolHookEvent::Pre), ("post", ToolHookEvent::Post)])
+    });
+    let matches = reader.key(table, from, "match", Reader::text);
+    let run = reader.key(table, from, "run", command);
+    let timeout = reader.key(table, from, "timeout", Reader::duration);
+    let broken = std::mem::replace(&mut reader.broken, outer);
+    let needed = [
+        ("event", event.is_none(), "this one does not say when it runs"),
+        ("run", run.is_none(), "this one has no command"),
+    ];
+    for (name, absent, label) in needed {
+        if absent && !broken.contains(&format!("{}{name}", table.prefix())) {
+            let report = Diagnostic::error(Code::MissingKey, format!("a tool hook needs `{name}`"))
+                .help(format!("for example: {}", table.example(name)));
+            reader.refuse(report, place.span.clone(), label);
+        }
+    }
+    Some(ToolHookSpec { event: event?, matches, run: run?, timeout })
 }

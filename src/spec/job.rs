@@ -78,6 +78,8 @@ pub struct JobSpec {
     pub worktree: WorktreeSpec,
     /// `[[stop_hooks]]`: the gates and hooks. Default: none.
     pub stop_hooks: Option<Written<Vec<StopHookSpec>>>,
+    /// `[[tool_hooks]]`: hooks around tool calls. Default: none.
+    pub tool_hooks: Option<Written<Vec<ToolHookSpec>>>,
     /// The keys that are there but could not be read (`model.name`): their absence means nothing.
     pub broken: BTreeSet<String>,
 }
@@ -197,6 +199,28 @@ pub enum StopHookKind {
     Gate,
     /// It judges nothing, but may object while the loop runs: Claude Code's `Stop` hooks.
     Hook,
+}
+
+/// `[[tool_hooks]]`: one hook around tool calls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolHookSpec {
+    /// `event`: `pre` or `post`.
+    pub event: Written<ToolHookEvent>,
+    /// `match`: names of tools, or a regular expression. Default: every tool.
+    pub matches: Option<Written<String>>,
+    /// `run`: the command.
+    pub run: Written<CommandSpec>,
+    /// `timeout`: past it the hook is stopped. Default: `"10m"`.
+    pub timeout: Option<Written<Duration>>,
+}
+
+/// When a tool hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolHookEvent {
+    /// Before the call, which it may deny or change.
+    Pre,
+    /// After the call, whose result it may comment on.
+    Post,
 }
 
 /// What happens to a worktree at the end. Work is committed and the patch is written in any case.

@@ -9,6 +9,7 @@ pub(super) enum Table {
     Thinking,
     Worktree,
     StopHook,
+    ToolHook,
 }
 
 /// A key and an example of its use.
@@ -43,6 +44,7 @@ const JOB: &[Key] = &[
     key("model", "model = \"claude-sonnet-5-5\", or a table [model]"),
     key("worktree", "[worktree]"),
     key("stop_hooks", "[[stop_hooks]]"),
+    key("tool_hooks", "[[tool_hooks]]"),
 ];
 
 const MODEL: &[Key] = &[
@@ -80,9 +82,17 @@ const STOP_HOOK: &[Key] = &[
     key("retries", "retries = 1"),
 ];
 
+const TOOL_HOOK: &[Key] = &[
+    key("event", "event = \"pre\""),
+    key("match", "match = \"Bash\""),
+    key("run", "run = \"./deny-network.sh\", or run = [\"sh\", \"deny-network.sh\"]"),
+    key("timeout", "timeout = \"10m\""),
+];
+
 impl Table {
     /// The tables that keys of a job file may stand in.
-    const OF_A_JOB: [Self; 5] = [Self::Job, Self::Model, Self::Worktree, Self::StopHook, Self::Thinking];
+    const OF_A_JOB: [Self; 6] =
+        [Self::Job, Self::Model, Self::Worktree, Self::StopHook, Self::ToolHook, Self::Thinking];
 
     pub(super) const fn keys(self) -> &'static [Key] {
         match self {
@@ -92,6 +102,7 @@ impl Table {
             Self::Thinking => THINKING,
             Self::Worktree => WORKTREE,
             Self::StopHook => STOP_HOOK,
+            Self::ToolHook => TOOL_HOOK,
         }
     }
 
@@ -104,6 +115,7 @@ impl Table {
             Self::Thinking => "`thinking`",
             Self::Worktree => "[worktree]",
             Self::StopHook => "[[stop_hooks]]",
+            Self::ToolHook => "[[tool_hooks]]",
         }
     }
 
@@ -115,6 +127,7 @@ impl Table {
             Self::Thinking => "model.thinking.",
             Self::Worktree => "worktree.",
             Self::StopHook => "stop_hooks.",
+            Self::ToolHook => "tool_hooks.",
         }
     }
 
@@ -165,7 +178,7 @@ pub(super) fn meant(table: Table, name: &str) -> Meant {
 }
 
 /// The word nearest to `text`, if any is near.
-pub(super) fn nearest_word<'a>(words: &[&'a str], text: &str) -> Option<&'a str> {
+pub fn nearest_word<'a>(words: &[&'a str], text: &str) -> Option<&'a str> {
     let near = |word: &&'a str| Some((distance(word, text), *word)).filter(|(d, _)| *d <= allowance(text));
     words.iter().filter_map(near).min_by_key(|(d, _)| *d).map(|(_, word)| word)
 }
@@ -224,6 +237,7 @@ mod tests {
         assert_eq!(meant(Table::Job, "max-turns"), Meant::Similar("max_turns"));
         assert_eq!(meant(Table::Job, "promtp"), Meant::Similar("prompt"));
         assert_eq!(meant(Table::StopHook, "max_block"), Meant::Similar("max_blocks"));
+        assert_eq!(meant(Table::ToolHook, "matcher"), Meant::Similar("match"));
         assert_eq!(meant(Table::Job, "budgets"), Meant::Similar("token_budget"));
         assert_eq!(meant(Table::Job, "sandbox"), Meant::Unknown);
         assert_eq!(meant(Table::Settings, "default"), Meant::Similar("defaults"));
@@ -235,6 +249,7 @@ mod tests {
         assert_eq!(meant(Table::Job, "branch"), Meant::Elsewhere(Table::Worktree));
         assert_eq!(meant(Table::Worktree, "max_turns"), Meant::Elsewhere(Table::Job));
         assert_eq!(meant(Table::Model, "budget_tokens"), Meant::Elsewhere(Table::Thinking));
+        assert_eq!(meant(Table::ToolHook, "max_blocks"), Meant::Elsewhere(Table::StopHook));
         assert_eq!(meant(Table::Job, "base_ulr"), Meant::SimilarElsewhere("base_url", Table::Model));
     }
 

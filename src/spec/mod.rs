@@ -22,8 +22,9 @@ pub use diagnostic::{Code, Diagnostic, Level};
 pub use duration::{MAX_DURATION, parse_duration};
 pub use job::{
     Before, CommandSpec, Entry, JobSpec, Keep, MatrixAxis, ModelSpec, OnFail, ProviderName, StopHookKind, StopHookSpec,
-    Thinking, WorktreeSpec, Written,
+    Thinking, ToolHookEvent, ToolHookSpec, WorktreeSpec, Written,
 };
+pub use keys::nearest_word;
 pub use parse::{parse_job, parse_settings};
 pub use read::grouped;
 pub use render::{Paint, render, render_all};

@@ -1,7 +1,7 @@
 //! From text to what was written: one parse, then a walk over the spanned tree that finds every error of the file.
 
 use super::diagnostic::{Code, Diagnostic};
-use super::hook::stop_hooks;
+use super::hook::{stop_hooks, tool_hooks};
 use super::job::JobSpec;
 use super::keys::Table;
 use super::matrix::matrix;
@@ -92,6 +92,7 @@ fn job(reader: &mut Reader, from: &DeTable<'_>) -> JobSpec {
         model: reader.key(table, from, "model", model).map(|model| model.value).unwrap_or_default(),
         worktree: reader.key(table, from, "worktree", worktree).map(|tree| tree.value).unwrap_or_default(),
         stop_hooks: reader.key(table, from, "stop_hooks", stop_hooks),
+        tool_hooks: reader.key(table, from, "tool_hooks", tool_hooks),
         broken: BTreeSet::new(),
     }
 }

@@ -108,8 +108,8 @@ fn the_readme_shows_the_defaults() {
 #[test]
 fn the_reference_holds_the_defaults() {
     let reference = fs::read_to_string(Path::new(ROOT).join("examples/reference.toml")).unwrap().parse().unwrap();
-    // The command of a gate has no default, and a path in a file would be relative to that file.
-    assert_eq!(differing(&defaults().parse().unwrap(), &reference), ["repo", "stop_hooks.run"]);
+    // A command has no default, and a path in a file would be relative to that file.
+    assert_eq!(differing(&defaults().parse().unwrap(), &reference), ["repo", "stop_hooks.run", "tool_hooks.run"]);
     let other = differing(&"a = 1\n[[b]]\nc = 2".parse().unwrap(), &"[[b]]\nc = 3".parse().unwrap());
     assert_eq!(other, ["a", "b.c"]);
 }
