@@ -146,6 +146,7 @@ fn flags(args: &JobArgs, cwd: &Path) -> JobSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Thinking;
     use std::fs;
 
     struct Shop(tempfile::TempDir);
@@ -272,6 +273,49 @@ mod tests {
         assert_eq!((gate.name.as_str(), gate.place, gate.max_blocks), ("true-2", 1, 5));
         assert_eq!((hook.name.as_str(), hook.place, hook.max_blocks), ("true", 0, 1));
         assert_eq!(gate.timeout, hook.timeout);
+    }
+
+    #[test]
+    fn further_models_have_their_own_facts() {
+        let text = b"prompt = 'x'\n[model]\nname = 'claude-opus-4-6'\nfallback = 'claude-opus-4-5'\n\
+                     small = 'claude-haiku-5-5'\nthinking = { budget_tokens = 4096 }\ncontext_window = 90000\n";
+        let model = Shop::new(&[("a.toml", text)]).plan("", &named(&["a.toml"])).unwrap().jobs.remove(0).model;
+        let (fallback, small) = (model.fallback.unwrap(), model.small.unwrap());
+        assert_eq!(
+            (model.context_window.0, fallback.context_window.0, small.context_window.0),
+            (90_000, 200_000, 1_000_000)
+        );
+        assert_eq!((fallback.thinking, small.thinking), (model.thinking, Some(Thinking::Off)));
+        assert_eq!((model.binds_thinking, small.binds_thinking), (false, true));
+        assert_eq!(fallback.provider, model.provider);
+        assert!(small.prices.is_some() && small.prices != fallback.prices);
+    }
+
+    #[test]
+    fn a_fallback_thinks_only_as_it_can() {
+        let text = b"prompt = 'x'\n[model]\nname = 'claude-opus-4-6'\nfallback = 'claude-opus-5-5'\n\
+                     small = 'claude-sonnet-5-5'\nthinking = 'off'\n";
+        let model = Shop::new(&[("a.toml", text)]).plan("", &named(&["a.toml"])).unwrap().jobs.remove(0).model;
+        assert_eq!(model.thinking, Some(Thinking::Off));
+        assert_eq!((model.fallback.unwrap().thinking, model.small.unwrap().thinking), (None, None));
+    }
+
+    #[test]
+    fn a_fallback_of_a_lower_layer_gives_way_to_the_main_model() {
+        let shop = Shop::new(&[("a.toml", b"prompt = 'x'\n[model]\nfallback = 'claude-opus-5'\n")]);
+        let args = JobArgs { model: Some("claude-opus-5".into()), ..named(&["a.toml"]) };
+        assert_eq!(shop.plan("", &args).unwrap().jobs[0].model.fallback, None);
+    }
+
+    #[test]
+    fn further_models_of_a_recording_cost_nothing_and_bind_nothing() {
+        let text = b"prompt = 'x'\nmax_cost_usd = 1\n[model]\nprovider = 'replay'\ncassette = 'c.jsonl'\n\
+                     fallback = 'mystery-7'\nsmall = 'claude-haiku-5-5'\n";
+        let plan = Shop::new(&[("a.toml", text), ("c.jsonl", b"")]).plan("", &named(&["a.toml"])).unwrap();
+        let model = &plan.jobs[0].model;
+        let (fallback, small) = (model.fallback.as_ref().unwrap(), model.small.as_ref().unwrap());
+        assert_eq!((&fallback.provider, &fallback.prices), (&model.provider, &model.prices));
+        assert!(!model.binds_thinking && !small.binds_thinking && plan.warnings.is_empty());
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(super) fn layered(layers: &[&JobSpec]) -> JobSpec {
         model: ModelSpec {
             provider: first(&models, |model| &model.provider),
             name: first(&models, |model| &model.name),
+            fallback: first(&models, |model| &model.fallback),
+            small: first(&models, |model| &model.small),
             base_url: first(&models, |model| &model.base_url),
             api_key_env: first(&models, |model| &model.api_key_env),
             max_output_tokens: first(&models, |model| &model.max_output_tokens),
@@ -152,6 +154,8 @@ fn places(job: &JobSpec) -> Vec<(String, &Place)> {
         ("repo", place(job.repo.as_ref())),
         ("model.provider", place(model.provider.as_ref())),
         ("model.name", place(model.name.as_ref())),
+        ("model.fallback", place(model.fallback.as_ref())),
+        ("model.small", place(model.small.as_ref())),
         ("model.base_url", place(model.base_url.as_ref())),
         ("model.api_key_env", place(model.api_key_env.as_ref())),
         ("model.max_output_tokens", place(model.max_output_tokens.as_ref())),

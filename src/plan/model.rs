@@ -1,4 +1,6 @@
-//! Resolves `[model]`: provider, facts of the table, thinking, and whether money can be counted.
+//! Resolves `[model]`: provider, facts of the table, thinking, further models, and whether money can be counted.
+
+mod further;
 
 use super::endpoint;
 use super::job::{ModelPlan, Provider};
@@ -24,20 +26,27 @@ pub(super) fn model(scope: &mut Scope<'_>, job: &JobSpec) -> Option<(ModelPlan, 
         (None, None) => ASSUMED_WINDOW,
     };
     if facts.is_none() && !replayed {
-        let mut report =
-            Diagnostic::warning(Code::UnknownModel, format!("the model {:?} is not in the built-in table", name.value))
-                .at(name.place.clone(), "its price is not known, so its cost is not counted");
+        let mut report = unknown_model(&name);
         if spec.context_window.is_none() {
-            report = report
-                .note(format!("a context window of {} tokens is assumed", grouped(ASSUMED_WINDOW.0)))
-                .help("say how large it is: context_window = N in [model]");
+            report = assumed_window(report).help("say how large it is: context_window = N in [model]");
         }
         scope.report(report);
     }
     let max_output = max_output(scope, spec, facts.filter(|_| !replayed), context_window)?;
     let thinking = thinking(scope, spec, facts.filter(|_| !replayed), &name.value, max_output);
     let prices = if replayed { Some(Prices::default()) } else { facts.map(|facts| facts.prices.clone()) };
-    let max_cost = max_cost(scope, job, &name, prices.is_some());
+    let mut unpriced: Vec<&Written<String>> = Vec::new();
+    if prices.is_none() {
+        unpriced.push(&name);
+    }
+    let fallback = further::fallback(scope, spec, &name, &provider);
+    let small = further::small(scope, spec, &provider);
+    for model in [&fallback, &small].into_iter().filter_map(|model| model.as_ref().ok()?.as_ref()) {
+        if model.plan.prices.is_none() {
+            unpriced.push(&model.name);
+        }
+    }
+    let max_cost = max_cost(scope, job, &unpriced);
     let plan = ModelPlan {
         provider,
         name: name.value,
@@ -46,11 +55,21 @@ pub(super) fn model(scope: &mut Scope<'_>, job: &JobSpec) -> Option<(ModelPlan, 
         thinking: thinking.ok()?,
         context_window,
         prices,
-        binds_thinking: false,
-        fallback: None,
-        small: None,
+        // A recorded conversation is not checked by a server.
+        binds_thinking: !replayed && facts.is_some_and(|facts| facts.binds_thinking),
+        fallback: fallback.ok()?.map(|model| Box::new(model.plan)),
+        small: small.ok()?.map(|model| Box::new(model.plan)),
     };
     Some((plan, max_cost.ok()?))
+}
+
+fn unknown_model(name: &Written<String>) -> Diagnostic {
+    Diagnostic::warning(Code::UnknownModel, format!("the model {:?} is not in the built-in table", name.value))
+        .at(name.place.clone(), "its price is not known: its cost is not counted, and no cap on money holds")
+}
+
+fn assumed_window(report: Diagnostic) -> Diagnostic {
+    report.note(format!("a context window of {} tokens is assumed", grouped(ASSUMED_WINDOW.0)))
 }
 
 fn provider(scope: &mut Scope<'_>, spec: &ModelSpec) -> Option<Provider> {
@@ -249,25 +268,19 @@ fn thinking(
     Ok(Some(written.value))
 }
 
-/// The cap on money, where it can be enforced.
-fn max_cost(
-    scope: &mut Scope<'_>,
-    job: &JobSpec,
-    model: &Written<String>,
-    priced: bool,
-) -> Result<Option<Usd>, Reported> {
+/// The cap on money, where it can be enforced: where the prices of all models are known.
+fn max_cost(scope: &mut Scope<'_>, job: &JobSpec, unpriced: &[&Written<String>]) -> Result<Option<Usd>, Reported> {
     let written = job.max_cost_usd.as_ref().ok_or(Reported)?;
-    if priced {
+    if unpriced.is_empty() {
         return Ok(Some(written.value));
     }
     if written.layer() == Layer::BuiltIn {
         return Ok(None);
     }
-    scope.report(
-        Diagnostic::error(Code::PriceUnknown, "`max_cost_usd` cannot be enforced")
-            .at(written.place.clone(), "a cap on money")
-            .also(model.place.clone(), "the price of this model is not known")
-            .help("leave `max_cost_usd` out and rely on `token_budget`, or take a model of the built-in table"),
-    );
+    let report = Diagnostic::error(Code::PriceUnknown, "`max_cost_usd` cannot be enforced")
+        .at(written.place.clone(), "a cap on money")
+        .help("leave `max_cost_usd` out and rely on `token_budget`, or take a model of the built-in table");
+    let label = "the price of this model is not known";
+    scope.report(unpriced.iter().fold(report, |report, model| report.also(model.place.clone(), label)));
     Err(Reported)
 }

@@ -18,6 +18,8 @@ pub struct ModelFacts {
     pub max_output: Tokens,
     /// List prices.
     pub prices: Prices,
+    /// Its thinking is bound to the exact conversation before it.
+    pub binds_thinking: bool,
     accepts: Vec<Form>,
 }
 
@@ -77,6 +79,7 @@ fn read(text: &str) -> Result<BTreeMap<String, ModelFacts>, toml::de::Error> {
             context_window: Tokens(row.context_window),
             max_output: Tokens(row.max_output),
             prices: Prices { base: row.prices.for_one_token(), tiers },
+            binds_thinking: row.binds_thinking,
             accepts: row.thinking,
         };
         table.extend(row.aliases.into_iter().map(|alias| (alias, facts.clone())));
@@ -96,6 +99,8 @@ struct Row {
     context_window: u64,
     max_output: u64,
     thinking: Vec<Form>,
+    #[serde(default)]
+    binds_thinking: bool,
     prices: PriceRow,
     #[serde(default)]
     tiers: Vec<TierRow>,
@@ -154,5 +159,14 @@ mod tests {
         assert!(facts.accepts(Thinking::Off) && !facts.accepts(Thinking::Budget(Tokens(2_000))));
         assert_eq!(ModelFacts::of("claude-opus-4-5-20251101"), ModelFacts::of("claude-opus-4-5"));
         assert_eq!(ModelFacts::of("deepseek-v4-flash"), None);
+    }
+
+    #[test]
+    fn thinking_is_bound_from_the_5_1_line_on() {
+        let table = read(include_str!("models.toml")).unwrap();
+        let bound: Vec<_> =
+            table.iter().filter(|(_, facts)| facts.binds_thinking).map(|(name, _)| &name[7..]).collect();
+        let expected = ["fable-5-1", "fable-5-2", "haiku-5-5", "mythos-5-1", "mythos-5-2", "opus-5-5", "sonnet-5-5"];
+        assert_eq!(bound, expected);
     }
 }

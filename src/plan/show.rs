@@ -1,6 +1,6 @@
 //! The plan as text: for people, and as JSON.
 
-use super::job::{CommandLine, GatePlan, HookPlan, PlannedJob, Provider, Source, ToolHookPlan};
+use super::job::{CommandLine, GatePlan, HookPlan, ModelPlan, PlannedJob, Provider, Source, ToolHookPlan};
 use super::resolve::Plan;
 use crate::spec::{Before, Diagnostic, Keep, OnFail, Thinking, ToolHookEvent, grouped};
 use crate::units::{Tokens, Usd, show_duration};
@@ -30,7 +30,10 @@ impl Plan {
         let cost = limits.max_cost.map_or("no cap on money".to_owned(), |cost| format!("${}", cost.dollars()));
         line("about", &job.description);
         line("model", &model_text(job));
-        line("price", &price_text(job));
+        line("price", &price_text(&job.model));
+        for (label, model) in [("fallback", &job.model.fallback), ("small", &job.model.small)] {
+            line(label, &model.as_deref().map_or_else(String::new, further_text));
+        }
         line(
             "limits",
             &format!(
@@ -116,7 +119,7 @@ impl Plan {
             "require_changes": job.require_changes,
             "context_files": job.context_files,
             "repo": repo,
-            "model": model_json(job),
+            "model": model_json(&job.model),
             "worktree": {
                 "base": job.worktree.base,
                 "branch": job.worktree.branch,
@@ -162,6 +165,15 @@ fn model_text(job: &PlannedJob) -> String {
         Provider::Anthropic { base_url, .. } => format!("anthropic at {base_url}"),
         Provider::Replay { cassette } => format!("replay of {}", cassette.display()),
     };
+    format!("{}, {reached}, {}", model.name, answers_text(model))
+}
+
+/// A model that is reached as the main one.
+fn further_text(model: &ModelPlan) -> String {
+    format!("{}, {}; price: {}", model.name, answers_text(model), price_text(model))
+}
+
+fn answers_text(model: &ModelPlan) -> String {
     let thinking = match model.thinking {
         None => String::new(),
         Some(Thinking::Off) => ", thinking off".into(),
@@ -169,13 +181,13 @@ fn model_text(job: &PlannedJob) -> String {
         Some(Thinking::Budget(budget)) => format!(", thinking up to {} tokens", grouped(budget.0)),
     };
     let (output, window) = (grouped(model.max_output.0), grouped(model.context_window.0));
-    format!("{}, {reached}, answers up to {output} of {window} tokens{thinking}", model.name)
+    format!("answers up to {output} of {window} tokens{thinking}")
 }
 
-fn price_text(job: &PlannedJob) -> String {
-    match (&job.model.provider, &job.model.prices) {
+fn price_text(model: &ModelPlan) -> String {
+    match (&model.provider, &model.prices) {
         (Provider::Replay { .. }, _) => "nothing is spent".into(),
-        (Provider::Anthropic { .. }, None) => "not known: cost is not counted".into(),
+        (Provider::Anthropic { .. }, None) => "not known, so cost is not counted".into(),
         (Provider::Anthropic { .. }, Some(prices)) => {
             let million = |price: Usd| price.times(Tokens(1_000_000)).dollars();
             let base = prices.base;
@@ -238,13 +250,7 @@ fn gate_json(gate: &GatePlan) -> Value {
     })
 }
 
-fn model_json(job: &PlannedJob) -> Value {
-    let model = &job.model;
-    let thinking = model.thinking.map(|thinking| match thinking {
-        Thinking::Off => json!("off"),
-        Thinking::Adaptive => json!("adaptive"),
-        Thinking::Budget(budget) => json!({ "budget_tokens": budget.0 }),
-    });
+fn model_json(model: &ModelPlan) -> Value {
     let (provider, base_url, api_key_env, headers, cassette) = match &model.provider {
         Provider::Anthropic { base_url, api_key_env, headers } => {
             ("anthropic", Some(base_url), Some(api_key_env), headers.keys().collect::<Vec<_>>(), None)
@@ -259,9 +265,32 @@ fn model_json(job: &PlannedJob) -> Value {
         "headers": headers,
         "cassette": cassette,
         "max_output_tokens": model.max_output.0,
-        "thinking": thinking,
+        "thinking": thinking_json(model.thinking),
         "context_window": model.context_window.0,
         "prices_known": model.prices.is_some(),
+        "binds_thinking": model.binds_thinking,
+        "fallback": model.fallback.as_deref().map(further_json),
+        "small": model.small.as_deref().map(further_json),
+    })
+}
+
+/// A model that is reached as the main one.
+fn further_json(model: &ModelPlan) -> Value {
+    json!({
+        "name": model.name,
+        "max_output_tokens": model.max_output.0,
+        "thinking": thinking_json(model.thinking),
+        "context_window": model.context_window.0,
+        "prices_known": model.prices.is_some(),
+        "binds_thinking": model.binds_thinking,
+    })
+}
+
+fn thinking_json(thinking: Option<Thinking>) -> Option<Value> {
+    thinking.map(|thinking| match thinking {
+        Thinking::Off => json!("off"),
+        Thinking::Adaptive => json!("adaptive"),
+        Thinking::Budget(budget) => json!({ "budget_tokens": budget.0 }),
     })
 }
 

@@ -100,6 +100,10 @@ pub struct ModelSpec {
     pub provider: Option<Written<ProviderName>>,
     /// `name`: the provider's name of the model. Default: `claude-sonnet-5-5`.
     pub name: Option<Written<String>>,
+    /// `fallback`: the model that takes over when this one stays overloaded, at the same server. Default: none.
+    pub fallback: Option<Written<String>>,
+    /// `small`: the model for summaries of tool calls, at the same server. Default: none.
+    pub small: Option<Written<String>>,
     /// `base_url`: a server that speaks the provider's protocol. Default: `https://api.anthropic.com`.
     pub base_url: Option<Written<String>>,
     /// `api_key_env`: the name of the variable that holds the key. Default: `ANTHROPIC_API_KEY`.

@@ -26,6 +26,8 @@ pub(super) fn model(reader: &mut Reader, field: Field<'_>, value: &Value<'_>) ->
             reader.choice(field, value, &[("anthropic", ProviderName::Anthropic), ("replay", ProviderName::Replay)])
         }),
         name: reader.key(table, from, "name", Reader::words),
+        fallback: reader.key(table, from, "fallback", Reader::words),
+        small: reader.key(table, from, "small", Reader::words),
         base_url: reader.key(table, from, "base_url", Reader::words),
         api_key_env: reader.key(table, from, "api_key_env", Reader::words),
         max_output_tokens: reader.key(table, from, "max_output_tokens", |reader, field, value| {
