@@ -28,6 +28,7 @@ impl Plan {
         };
         let limits = &job.limits;
         let cost = limits.max_cost.map_or("no cap on money".to_owned(), |cost| format!("${}", cost.dollars()));
+        let target = if limits.keep_working { " as cap and target" } else { "" };
         line("about", &job.description);
         line("model", &model_text(job));
         line("price", &price_text(&job.model));
@@ -37,12 +38,16 @@ impl Plan {
         line(
             "limits",
             &format!(
-                "{} turns, {} tokens, {cost}, {}",
+                "{} turns, {} tokens{target}, {cost}, {}, {} equal tool calls in a row",
                 limits.max_turns,
                 grouped(limits.token_budget.0),
-                show_duration(limits.timeout)
+                show_duration(limits.timeout),
+                limits.loop_limit
             ),
         );
+        let task_budget =
+            limits.task_budget.map(|budget| format!("{} tokens, as the model is told", grouped(budget.0)));
+        line("budget", &task_budget.unwrap_or_default());
         line("files", &source_text(job));
         line("branch", &format!("{}, worktree kept: {}", job.worktree.branch, keep(job.worktree.keep)));
         for command in &job.worktree.setup {
@@ -113,6 +118,9 @@ impl Plan {
             "tags": job.tags,
             "max_turns": job.limits.max_turns.0,
             "token_budget": job.limits.token_budget.0,
+            "keep_working": job.limits.keep_working,
+            "task_budget": job.limits.task_budget.map(|budget| budget.0),
+            "loop_limit": job.limits.loop_limit,
             "max_cost_usd": job.limits.max_cost.map(Usd::dollars),
             "timeout_s": job.limits.timeout.as_secs_f64(),
             "protect": job.protect,

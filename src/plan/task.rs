@@ -49,6 +49,7 @@ fn planned(
     let worktree = worktree(scope, spec, key);
     let stop_hooks = stop_hooks(scope, spec, defaults);
     let tool_hooks = tool_hooks(scope, spec, defaults);
+    let token_budget = spec.token_budget.as_ref()?.value;
     let (model, max_cost) = model?;
     let (gates, hooks) = stop_hooks?;
     Some(PlannedJob {
@@ -60,12 +61,12 @@ fn planned(
         follow_ups: follow_ups?,
         limits: Limits {
             max_turns: spec.max_turns.as_ref()?.value,
-            token_budget: spec.token_budget.as_ref()?.value,
+            token_budget: token_budget.total,
             max_cost,
             timeout: spec.timeout.as_ref()?.value,
-            keep_working: false,
-            task_budget: None,
-            loop_limit: 12,
+            keep_working: token_budget.keep_working,
+            task_budget: spec.task_budget.as_ref().map(|budget| budget.value),
+            loop_limit: spec.loop_limit.as_ref()?.value,
         },
         tags: tags?,
         protect: protect?,

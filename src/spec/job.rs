@@ -53,8 +53,12 @@ pub struct JobSpec {
     pub follow_ups: Option<Written<Vec<Written<String>>>>,
     /// `max_turns`: model turns over the whole job, 1 to 100,000. Default: 40.
     pub max_turns: Option<Written<Turns>>,
-    /// `token_budget`: a cap on input that was not read from a cache, plus output; 1 to 10¹² tokens. Default: 400,000.
-    pub token_budget: Option<Written<Tokens>>,
+    /// `token_budget`: a cap on input that was not read from a cache, plus output. Default: 400,000.
+    pub token_budget: Option<Written<TokenBudget>>,
+    /// `task_budget`: what the model is told about its budget, where the API has a place for it; 20,000 to 10¹² tokens.
+    pub task_budget: Option<Written<Tokens>>,
+    /// `loop_limit`: the same tool call with the same result so often in a row ends the job, 4 to 1,000. Default: 12.
+    pub loop_limit: Option<Written<u32>>,
     /// `max_cost_usd`: a cap on money, above 0, at most 1,000,000 US dollars. Default: 3.0 where the price is known.
     pub max_cost_usd: Option<Written<Usd>>,
     /// `timeout`: wall clock of the job, setup and gates included; up to 720h. Default: `"45m"`.
@@ -82,6 +86,15 @@ pub struct JobSpec {
     pub tool_hooks: Option<Written<Vec<ToolHookSpec>>>,
     /// The keys that are there but could not be read (`model.name`): their absence means nothing.
     pub broken: BTreeSet<String>,
+}
+
+/// `token_budget = N`, or `token_budget = { total = N, keep_working = true }`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBudget {
+    /// The cap, 1 to 10¹² tokens.
+    pub total: Tokens,
+    /// `keep_working`: it is also a target, and a model that stops early is asked to go on. Default: false.
+    pub keep_working: bool,
 }
 
 /// One key of a matrix with its values, in the order as written.

@@ -10,6 +10,7 @@ pub(super) enum Table {
     Worktree,
     StopHook,
     ToolHook,
+    TokenBudget,
 }
 
 /// A key and an example of its use.
@@ -32,7 +33,9 @@ const JOB: &[Key] = &[
     key("prompt_file", "prompt_file = \"prompts/fix.md\""),
     key("follow_ups", "follow_ups = [\"Now add a regression test.\"]"),
     key("max_turns", "max_turns = 40"),
-    key("token_budget", "token_budget = 400_000"),
+    key("token_budget", "token_budget = 400_000, or token_budget = { total = 400_000, keep_working = true }"),
+    key("task_budget", "task_budget = 200_000"),
+    key("loop_limit", "loop_limit = 12"),
     key("max_cost_usd", "max_cost_usd = 3.0"),
     key("timeout", "timeout = \"45m\""),
     key("tags", "tags = [\"nightly\"]"),
@@ -84,6 +87,8 @@ const STOP_HOOK: &[Key] = &[
     key("retries", "retries = 1"),
 ];
 
+const TOKEN_BUDGET: &[Key] = &[key("total", "total = 400_000"), key("keep_working", "keep_working = true")];
+
 const TOOL_HOOK: &[Key] = &[
     key("event", "event = \"pre\""),
     key("match", "match = \"Bash\""),
@@ -93,8 +98,8 @@ const TOOL_HOOK: &[Key] = &[
 
 impl Table {
     /// The tables that keys of a job file may stand in.
-    const OF_A_JOB: [Self; 6] =
-        [Self::Job, Self::Model, Self::Worktree, Self::StopHook, Self::ToolHook, Self::Thinking];
+    const OF_A_JOB: [Self; 7] =
+        [Self::Job, Self::Model, Self::Worktree, Self::StopHook, Self::ToolHook, Self::Thinking, Self::TokenBudget];
 
     pub(super) const fn keys(self) -> &'static [Key] {
         match self {
@@ -105,6 +110,7 @@ impl Table {
             Self::Worktree => WORKTREE,
             Self::StopHook => STOP_HOOK,
             Self::ToolHook => TOOL_HOOK,
+            Self::TokenBudget => TOKEN_BUDGET,
         }
     }
 
@@ -118,6 +124,7 @@ impl Table {
             Self::Worktree => "[worktree]",
             Self::StopHook => "[[stop_hooks]]",
             Self::ToolHook => "[[tool_hooks]]",
+            Self::TokenBudget => "`token_budget`",
         }
     }
 
@@ -130,6 +137,7 @@ impl Table {
             Self::Worktree => "worktree.",
             Self::StopHook => "stop_hooks.",
             Self::ToolHook => "tool_hooks.",
+            Self::TokenBudget => "token_budget.",
         }
     }
 
@@ -252,6 +260,7 @@ mod tests {
         assert_eq!(meant(Table::Worktree, "max_turns"), Meant::Elsewhere(Table::Job));
         assert_eq!(meant(Table::Model, "budget_tokens"), Meant::Elsewhere(Table::Thinking));
         assert_eq!(meant(Table::ToolHook, "max_blocks"), Meant::Elsewhere(Table::StopHook));
+        assert_eq!(meant(Table::Job, "keep_working"), Meant::Elsewhere(Table::TokenBudget));
         assert_eq!(meant(Table::Job, "base_ulr"), Meant::SimilarElsewhere("base_url", Table::Model));
     }
 

@@ -4,6 +4,7 @@
 //! is parsed once, and all its errors come in one go. A [`Diagnostic`] carries the text that it points into, so that
 //! one renderer can show errors of many files side by side.
 
+mod budget;
 mod diagnostic;
 mod duration;
 mod hook;
@@ -22,7 +23,7 @@ pub use diagnostic::{Code, Diagnostic, Level};
 pub use duration::{MAX_DURATION, parse_duration};
 pub use job::{
     Before, CommandSpec, Entry, JobSpec, Keep, MatrixAxis, ModelSpec, OnFail, ProviderName, StopHookKind, StopHookSpec,
-    Thinking, ToolHookEvent, ToolHookSpec, WorktreeSpec, Written,
+    Thinking, TokenBudget, ToolHookEvent, ToolHookSpec, WorktreeSpec, Written,
 };
 pub use keys::nearest_word;
 pub use parse::{parse_job, parse_settings};

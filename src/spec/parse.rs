@@ -1,5 +1,6 @@
 //! From text to what was written: one parse, then a walk over the spanned tree that finds every error of the file.
 
+use super::budget::{task_budget, token_budget};
 use super::diagnostic::{Code, Diagnostic};
 use super::hook::{stop_hooks, tool_hooks};
 use super::job::JobSpec;
@@ -9,7 +10,7 @@ use super::model::model;
 use super::read::{Field, Reader, Value};
 use super::source::SourceFile;
 use super::worktree::worktree;
-use crate::units::{Tokens, Turns};
+use crate::units::Turns;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use toml::Spanned;
@@ -78,8 +79,10 @@ fn job(reader: &mut Reader, from: &DeTable<'_>) -> JobSpec {
         max_turns: reader.key(table, from, "max_turns", |reader, field, value| {
             reader.whole(field, value, 1..=100_000).map(|turns| Turns(turns as u32))
         }),
-        token_budget: reader.key(table, from, "token_budget", |reader, field, value| {
-            reader.whole(field, value, 1..=1_000_000_000_000).map(Tokens)
+        token_budget: reader.key(table, from, "token_budget", token_budget),
+        task_budget: reader.key(table, from, "task_budget", task_budget),
+        loop_limit: reader.key(table, from, "loop_limit", |reader, field, value| {
+            reader.whole(field, value, 4..=1_000).map(|limit| limit as u32)
         }),
         max_cost_usd: reader.key(table, from, "max_cost_usd", Reader::usd),
         timeout: reader.key(table, from, "timeout", Reader::duration),

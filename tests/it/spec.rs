@@ -129,6 +129,14 @@ fn the_json_of_a_plan_has_every_job_and_no_secret() {
     assert_eq!(job["worktree"]["branch"], "work/RUN/everything");
     assert_eq!(job["worktree"]["env"], serde_json::json!(["RUST_BACKTRACE"]), "names of variables, not their values");
     assert_eq!(job["model"]["headers"], serde_json::json!(["x-team"]));
+    assert_eq!((&job["token_budget"], &job["keep_working"]), (&65_536.into(), &true.into()));
+    assert_eq!((&job["task_budget"], &job["loop_limit"]), (&20_000.into(), &4.into()));
+    assert_eq!(
+        (&job["model"]["fallback"]["thinking"]["budget_tokens"], &job["model"]["small"]["thinking"]),
+        (&4_096.into(), &"off".into())
+    );
+    assert_eq!((&job["gates"][1]["place"], &job["hooks"][0]["place"]), (&1.into(), &2.into()));
+    assert_eq!((&job["tool_hooks"][0]["event"], &job["tool_hooks"][0]["match"]), (&"pre".into(), &"Bash|Edit".into()));
 }
 
 /// Parses a text in both ways and renders all that is found.
