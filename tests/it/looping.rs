@@ -351,7 +351,8 @@ fn the_prompt_cache_marks_move_and_the_prefix_stays() {
 #[test]
 fn b074_a_window_that_the_tools_alone_fill_is_an_error_before_any_call() {
     let mock = Mock::start(Script::calls([text("Done.")]));
-    let job = job(&mock, "look around", "").replace("name = \"mock-1\"", "name = \"mock-1\"\ncontext_window = 4_000\nmax_output_tokens = 1_024");
+    let job = job(&mock, "look around", "")
+        .replace("name = \"mock-1\"", "name = \"mock-1\"\ncontext_window = 4_000\nmax_output_tokens = 1_024");
     let ran = Case::new(&[("a", "")]).job("job", &job).run().expect(2);
     assert!(ran.stderr.contains("raise context_window"), "{}", ran.stderr);
     assert!(mock.requests().is_empty());

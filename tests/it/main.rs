@@ -3,10 +3,14 @@
 #[cfg(test)]
 mod batch;
 #[cfg(test)]
+mod budget;
+#[cfg(test)]
 mod case;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+#[cfg(test)]
+mod hooks;
 mod judging;
 #[cfg(test)]
 mod looping;
