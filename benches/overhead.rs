@@ -1,6 +1,6 @@
 //! What the harness itself costs, beside a bare client that sends the same bytes and starts the same programs.
 //!
-//! `cargo bench --bench overhead` prints one table and judges nothing. The model is the mock server of the tests; the bare client
+//! `cargo bench --bench overhead` prints one table and judges nothing; `start`, `turn`, `memory`, `many`, `growth` behind `--` choose. The model is the mock server of the tests; the bare client
 //! repeats the requests that the runner sent, byte for byte, with one `bash -c true` for each Bash call.
 #![expect(
     clippy::disallowed_methods,
@@ -15,8 +15,8 @@ mod mock;
 
 use mock::{Answer, Mock, Request, Script, text, tool};
 use serde_json::json;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,12 +29,24 @@ const TURNS: usize = 200;
 
 fn main() {
     println!("{:<46} {:>10} {:>10} {:>10}", "", "min", "median", "max");
-    start_up();
-    per_turn("Bash", |turn| tool("Bash", json!({"command": format!("true {turn}")})));
-    per_turn("Read", |turn| tool("Read", json!({"file_path": "a.txt", "limit": turn})));
-    memory();
-    side_by_side();
-    growth();
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|want| want == name);
+    if wants("start") {
+        start_up();
+    }
+    if wants("turn") {
+        per_turn("Bash", |turn| tool("Bash", json!({"command": format!("true {turn}")})));
+        per_turn("Read", |turn| tool("Read", json!({"file_path": "a.txt", "limit": turn})));
+    }
+    if wants("memory") {
+        memory();
+    }
+    if wants("many") {
+        side_by_side();
+    }
+    if wants("growth") {
+        growth();
+    }
 }
 
 /// One turn: the whole process, and of it what git's own programs take.
@@ -50,7 +62,7 @@ fn start_up() {
         run(&mock, 1, "x");
         let requests = mock.requests();
         let again = Mock::start(script());
-        timed(|| replay(&again, &requests, 0))
+        timed(|| replay(&again.url(), &requests, 0))
     });
     row("  bare client, the same call", "ms", &bare);
     let git = repeat(7, || {
@@ -85,7 +97,7 @@ fn per_turn(name: &str, call: fn(usize) -> Answer) {
     let forks = usize::from(name == "Bash");
     let bare = repeat(3, || {
         let again = Mock::start(script());
-        timed(|| replay(&again, &requests, forks)) / f64::from(u32::try_from(TURNS).unwrap())
+        timed(|| replay(&again.url(), &requests, forks)) / f64::from(u32::try_from(TURNS).unwrap())
     });
     row("  bare client, the same calls and forks", "ms", &bare);
 }
@@ -159,14 +171,14 @@ fn growth() {
         let mock = Mock::start(script());
         run_as(&mock, 1, "x", &pid);
         let (requests, marks) = (mock.requests(), marks.lock().unwrap().clone());
-        let again = Mock::start(Script::made(|_| text("Done.")));
+        let sink = sink();
         for step in 0..steps {
             let range = step * STEP..(step + 1) * STEP;
             let spent = marks[(range.end).min(marks.len() - 1)] - marks[range.start];
             ours[step].push(spent / STEP as f64);
             sizes[step] = requests[range.clone()].iter().map(|r| r.bytes.len() as f64).sum::<f64>() / STEP as f64 / 1e3;
             let before = thread_time();
-            replay(&again, &requests[range], 0);
+            replay(&sink, &requests[range], 0);
             bare[step].push((thread_time() - before) / STEP as f64);
         }
     }
@@ -179,6 +191,28 @@ fn growth() {
             row(&name, "ms", figures);
         }
     }
+}
+
+/// A server that takes every request and answers with the end of a message at once. It ends with the bench.
+fn sink() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let mut length = 0;
+            let mut line = String::new();
+            while reader.read_line(&mut line).unwrap() > 2 {
+                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink()).unwrap();
+            reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nevent: message_stop\r\n").unwrap();
+        }
+    });
+    url
 }
 
 /// The processor time that a process has used, in ms; the system counts in hundredths of a second.
@@ -251,8 +285,8 @@ fn high_water(pid: u32) -> f64 {
 }
 
 /// Sends the same bytes again, one request after the other, and reads each answer to its end.
-fn replay(mock: &Mock, requests: &[Request], forks: usize) {
-    let address = mock.url().trim_start_matches("http://").to_owned();
+fn replay(url: &str, requests: &[Request], forks: usize) {
+    let address = url.trim_start_matches("http://").to_owned();
     for (index, request) in requests.iter().enumerate() {
         let mut stream = TcpStream::connect(&address).unwrap();
         let head = format!(

@@ -9,8 +9,8 @@ mod case;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
-#[cfg(test)]
 mod hooks;
+#[cfg(test)]
 mod judging;
 #[cfg(test)]
 mod looping;

@@ -1,7 +1,7 @@
 //! The wire form of messages that were sent before, so that nothing is encoded twice.
 
 use super::encode::WireMessage;
-use crate::query::{History, Message};
+use crate::query::Message;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,12 +37,16 @@ const KEPT: u64 = 8;
 const SLACK: usize = 256 << 10;
 
 impl Encoded {
-    /// The wire form of every message of a conversation.
-    pub(super) fn of(&self, history: &History) -> Result<Vec<Arc<WireMessage>>, serde_json::Error> {
+    /// The wire form of the newer messages of a conversation; `older` is how many bytes come before them.
+    pub(super) fn of<'a>(
+        &self,
+        newer: impl Iterator<Item = &'a Arc<Message>>,
+        older: usize,
+    ) -> Result<Vec<Arc<WireMessage>>, serde_json::Error> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.round += 1;
-        let wires: Vec<_> = history.iter().map(|message| state.get(message)).collect::<Result<_, _>>()?;
-        let sent: usize = wires.iter().map(|wire| wire.len()).sum();
+        let wires: Vec<_> = newer.map(|message| state.get(message)).collect::<Result<_, _>>()?;
+        let sent: usize = older + wires.iter().map(|wire| wire.len()).sum::<usize>();
         // Messages that were replaced by others, as by a compaction, are no longer of use. Rarely, and only when they are as
         // much as what is sent anyway: the work per request stays that of its own messages.
         if state.size > 2 * sent + SLACK && state.round - state.cleared >= KEPT {
@@ -86,10 +90,6 @@ mod tests {
         Arc::new(Message { id, role: Role::User, origin: Origin::Prompt, blocks: vec![Block::Text("x".repeat(size))] })
     }
 
-    fn history(messages: &[Arc<Message>]) -> History {
-        messages.iter().fold(History::default(), |history, message| history.with(Arc::clone(message)))
-    }
-
     fn entries(encoded: &Encoded) -> usize {
         encoded.0.lock().unwrap().entries.len()
     }
@@ -98,10 +98,10 @@ mod tests {
     fn no_message_is_encoded_twice() {
         let encoded = Encoded::default();
         let main: Vec<_> = (0..50).map(|id| message(id, 100_000)).collect();
-        let first = encoded.of(&history(&main)).unwrap();
+        let first = encoded.of(main.iter(), 0).unwrap();
         for other in 0..40 {
-            encoded.of(&history(&[message(1000 + other, 10)])).unwrap();
-            let again = encoded.of(&history(&main)).unwrap();
+            encoded.of([message(1000 + other, 10)].iter(), 0).unwrap();
+            let again = encoded.of(main.iter(), 0).unwrap();
             assert!(first.iter().zip(&again).all(|(a, b)| Arc::ptr_eq(a, b)), "after {other} others");
         }
     }
@@ -112,7 +112,7 @@ mod tests {
         for compaction in 0..100_u64 {
             let kept: Vec<_> = (0..10).map(|id| message(compaction * 10 + id, 50_000)).collect();
             for sent in 1..=kept.len() {
-                encoded.of(&history(&kept[..sent])).unwrap();
+                encoded.of(kept[..sent].iter(), 0).unwrap();
             }
         }
         assert!(entries(&encoded) <= 50, "{} entries", entries(&encoded));
@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn the_same_id_in_another_query_is_another_message() {
         let encoded = Encoded::default();
-        let old = encoded.of(&history(&[message(1, 3)])).unwrap();
-        let new = encoded.of(&history(&[message(1, 4)])).unwrap();
+        let old = encoded.of([message(1, 3)].iter(), 0).unwrap();
+        let new = encoded.of([message(1, 4)].iter(), 0).unwrap();
         assert_eq!((old[0].len() + 1, entries(&encoded)), (new[0].len(), 1));
     }
 }

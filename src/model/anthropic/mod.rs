@@ -7,8 +7,10 @@ mod encoded;
 pub(super) mod errors;
 mod events;
 mod extras;
+mod joined;
 mod refusals;
 mod request;
+mod turns;
 
 pub(super) use assemble::{Assembler, Step};
 pub(super) use events::events;

@@ -1,15 +1,15 @@
 //! A request body: the fixed head of the conversation and the joined bytes of its messages.
 
-use super::encode::{MARK, Segment, WireMessage};
 use super::encoded::Encoded;
 use super::extras::Extras;
+use super::joined::Joined;
+use super::turns::{Mark, Turn, turns};
 use crate::plan::{ModelPlan, Thinking};
-use crate::query::{ModelCall, Role, ToolDefinition};
+use crate::query::{ModelCall, ToolDefinition};
 use crate::units::Tokens;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
-use std::sync::Arc;
 
 /// Makes the bodies of one conversation's requests.
 #[derive(Debug)]
@@ -19,6 +19,7 @@ pub(in crate::model) struct Requests {
     head: Bytes,
     thinking: Option<Thinking>,
     encoded: Encoded,
+    joined: Joined,
 }
 
 #[derive(Serialize)]
@@ -84,14 +85,16 @@ impl Requests {
             .collect();
         let mut head = serde_json::to_vec(&Head { model: &plan.name, stream: true, system, tools })?;
         head.pop(); // The closing brace: more fields follow.
-        Ok(Self { head: head.into(), thinking: plan.thinking, encoded: Encoded::default() })
+        Ok(Self { head: head.into(), thinking: plan.thinking, encoded: Encoded::default(), joined: Joined::default() })
     }
 
     /// The body of one call, with these extras.
     pub(in crate::model) fn body(&self, call: &ModelCall, extras: Extras) -> Result<Vec<u8>, serde_json::Error> {
-        let turns = turns(self.encoded.of(&call.history)?);
+        let mut prefix = self.joined.take(&call.history);
+        let newer = call.history.iter().skip(prefix.len());
+        let turns = turns(self.encoded.of(newer, prefix.bytes.len())?);
         let messages: usize = turns.iter().map(Turn::len).sum();
-        let mut body = Vec::with_capacity(self.head.len() + messages + 1024);
+        let mut body = Vec::with_capacity(self.head.len() + prefix.bytes.len() + messages + 1024);
         body.extend_from_slice(&self.head);
         body.extend_from_slice(format!(",\"max_tokens\":{}", call.max_output.0).as_bytes());
         if let Some(thinking) = self.thinking {
@@ -102,13 +105,16 @@ impl Requests {
         // Marks: the newest user message is written to the cache, the one before it is read from it.
         let marked: Vec<usize> =
             (0..turns.len()).rev().filter(|at| turns.get(*at).is_some_and(Turn::is_user)).take(2).collect();
+        body.extend_from_slice(&prefix.bytes);
         for (index, turn) in turns.iter().enumerate() {
-            if index > 0 {
+            if index > 0 || !prefix.bytes.is_empty() {
                 body.push(b',');
             }
             turn.write(&mut body, if marked.contains(&index) { Mark::Last } else { Mark::None });
         }
         body.extend_from_slice(b"]}");
+        prefix.extend(&call.history, &turns);
+        self.joined.put(prefix);
         Ok(body)
     }
 }
@@ -128,79 +134,15 @@ fn thinking_field(thinking: Thinking, call: &ModelCall) -> String {
     }
 }
 
-/// Neighbouring messages of one role: one message of the wire.
-struct Turn(Vec<Arc<WireMessage>>);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    Last,
-    None,
-}
-
-fn turns(messages: Vec<Arc<WireMessage>>) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::new();
-    for message in messages {
-        if message.results.bytes.is_empty() && message.others.bytes.is_empty() {
-            continue;
-        }
-        match turns.last_mut() {
-            Some(Turn(parts)) if parts.last().is_some_and(|part| part.role == message.role) => parts.push(message),
-            _ => turns.push(Turn(vec![message])),
-        }
-    }
-    turns
-}
-
-impl Turn {
-    fn is_user(&self) -> bool {
-        self.0.first().is_some_and(|part| part.role == Role::User)
-    }
-
-    fn len(&self) -> usize {
-        const FRAME: usize = 40 + MARK.len();
-        FRAME + self.segments().map(|segment| segment.bytes.len() + 1).sum::<usize>()
-    }
-
-    /// All results, then all the rest.
-    fn segments(&self) -> impl DoubleEndedIterator<Item = &Segment> {
-        let results = self.0.iter().map(|part| &part.results);
-        results.chain(self.0.iter().map(|part| &part.others)).filter(|segment| !segment.bytes.is_empty())
-    }
-
-    fn write(&self, body: &mut Vec<u8>, mark: Mark) {
-        let role: &[u8] = if self.is_user() { b"user" } else { b"assistant" };
-        body.extend_from_slice(b"{\"role\":\"");
-        body.extend_from_slice(role);
-        body.extend_from_slice(b"\",\"content\":[");
-        let marked = match mark {
-            Mark::Last => self.segments().rev().find(|segment| segment.mark.is_some()),
-            Mark::None => None,
-        };
-        for (index, segment) in self.segments().enumerate() {
-            if index > 0 {
-                body.push(b',');
-            }
-            match marked.filter(|marked| std::ptr::eq(*marked, segment)).and_then(|segment| segment.mark) {
-                Some(at) => {
-                    let (before, after) = segment.bytes.split_at(at);
-                    body.extend_from_slice(before);
-                    body.extend_from_slice(MARK);
-                    body.extend_from_slice(after);
-                }
-                None => body.extend_from_slice(&segment.bytes),
-            }
-        }
-        body.extend_from_slice(b"]}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::encode::MARK;
     use super::super::extras::Refused;
     use super::*;
     use crate::plan::Provider;
-    use crate::query::{Block, Clearing, History, Message, Origin, TaskBudget, ToolInput, ToolResult, ToolUse};
+    use crate::query::{Block, Clearing, History, Message, Origin, Role, TaskBudget, ToolInput, ToolResult, ToolUse};
     use serde_json::json;
+    use std::sync::Arc;
 
     fn plan(thinking: Option<Thinking>) -> ModelPlan {
         ModelPlan {
