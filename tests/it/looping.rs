@@ -15,6 +15,12 @@ pub(crate) fn job(mock: &Mock, prompt: &str, more: &str) -> String {
     format!("prompt = {prompt:?}\n{keys}\n[model]\nname = \"mock-1\"\nbase_url = \"{}\"\n{tables}", mock.url())
 }
 
+/// A job file for a model with a small window.
+pub(crate) fn windowed(mock: &Mock, window: u32, prompt: &str, more: &str) -> String {
+    let name = "name = \"mock-1\"\n";
+    job(mock, prompt, more).replace(name, &format!("{name}context_window = {window}\n"))
+}
+
 pub(crate) const GATE: &str = "\n[[stop_hooks]]\nname = \"check\"\nrun = \"sh check.sh\"\n";
 
 /// The edit that makes the gate green.
@@ -22,13 +28,13 @@ pub(crate) fn mend() -> Answer {
     tool("Edit", json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"}))
 }
 
-fn transitions(ran: &Ran) -> Vec<String> {
+pub(crate) fn transitions(ran: &Ran) -> Vec<String> {
     let result = ran.result("job");
     result["transitions"].as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect()
 }
 
 #[track_caller]
-fn clean(mock: &Mock) {
+pub(crate) fn clean(mock: &Mock) {
     assert_eq!(mock.breaches(), [""; 0]);
 }
 

@@ -1,11 +1,21 @@
 //! The integration tests: one binary, a module for each subject.
 
 #[cfg(test)]
+mod agents;
+#[cfg(test)]
+mod background;
+#[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod budget;
 #[cfg(test)]
 mod case;
+#[cfg(test)]
+mod catalogue;
+#[cfg(test)]
+mod context;
+#[cfg(test)]
+mod endurance;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
@@ -23,6 +33,8 @@ mod process;
 mod signals;
 #[cfg(test)]
 mod spec;
+#[cfg(test)]
+mod streaming;
 #[cfg(test)]
 mod tidy;
 #[cfg(test)]

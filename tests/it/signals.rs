@@ -29,7 +29,7 @@ fn mock(case_marker: &str) -> Mock {
 }
 
 /// How many processes run a `sleep` with this marker.
-fn sleepers(marker: &str) -> usize {
+pub(crate) fn sleepers(marker: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let line = std::fs::read(entry.ok()?.path().join("cmdline")).ok()?;
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
@@ -39,11 +39,11 @@ fn sleepers(marker: &str) -> usize {
 }
 
 /// A number of seconds that no other test sleeps.
-fn marker(test: u32) -> String {
+pub(crate) fn marker(test: u32) -> String {
     format!("{}{test}", 100_000 + std::process::id())
 }
 
-fn send(child: &Child, signal: Signal) {
+pub(crate) fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), signal).unwrap();
 }
 

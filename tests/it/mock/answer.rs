@@ -186,6 +186,11 @@ impl Answer {
         self.message(|message| message.interleaved = true)
     }
 
+    /// Whether it is a message of the model, and no error.
+    pub(crate) const fn is_message(&self) -> bool {
+        matches!(self.kind, Kind::Message(_))
+    }
+
     /// Whether it says that thinking is refused.
     pub(super) fn refuses_thinking(&self) -> bool {
         match &self.kind {
