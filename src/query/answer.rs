@@ -3,7 +3,7 @@
 use super::agent::{Agent, Ask, Live, Tries};
 use super::effect::{Layer, ModelSlot, Notice};
 use super::event::{CallId, Reply, Stop};
-use super::failing::discard;
+use super::failing::{discard, stop_runs};
 use super::failure::{Failure, Remedy};
 use super::shared::Shared;
 use super::state::{OUTPUT_RECOVERIES, State};
@@ -96,7 +96,8 @@ impl Agent {
             self.seen_ids.extend(calls.iter().map(|call| Arc::clone(&call.id)));
             return self.run_whole(sh, live, calls, message.id);
         }
-        discard(sh, call, &live);
+        // What was shown stays; a call that began early and is not in the whole answer does not.
+        stop_runs(sh, &live);
         if is_empty && answers_results && self.state.empty_answers <= EMPTY_ANSWERS {
             if !self.may_turn(sh) {
                 return self.out_of_turns(sh);

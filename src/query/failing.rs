@@ -193,11 +193,16 @@ impl Agent {
 
 /// Gives up what has arrived of an answer: it is void, and so is what its calls brought.
 pub(super) fn discard(sh: &mut Shared, call: CallId, live: &Live) {
-    for run in live.calls.running() {
-        sh.stop_run(run);
-    }
+    stop_runs(sh, live);
     let blocks = live.blocks.len();
     if blocks > 0 {
         sh.emit(Notice::Tombstone { call, blocks });
+    }
+}
+
+/// Stops the calls of an answer that still run.
+pub(super) fn stop_runs(sh: &mut Shared, live: &Live) {
+    for run in live.calls.running() {
+        sh.stop_run(run);
     }
 }

@@ -221,6 +221,7 @@ fn b081_work_is_judged_when_no_compaction_succeeds() {
         let ran = ran.expect(0);
         assert_eq!(ran.ending("job"), "passed completed_at_limit blocking_limit");
         assert_eq!(ran.result("job")["loop_counts"]["compact_failures"], 3);
+        eprintln!("DEBUG {tried} {} {}", ran.result("job")["turns"], ran.result("job")["duration_s"]);
         // Three compactions, each tried twice at most, or made smaller three times.
         assert!((3..=12).contains(&tried), "{tried} requests for a summary");
         assert_eq!(layer(&ran, "auto_compact"), 0);

@@ -24,11 +24,18 @@ fn turn(turn: usize) -> Answer {
         0 => message([]).text(&format!("Turn {turn}: {}", "this part has to do with the others. ".repeat(30))),
         _ => message([]),
     };
+    let read = |answer: Answer, line: usize, limit: usize| {
+        answer.tool("Read", json!({"file_path": "big.txt", "offset": line, "limit": limit}))
+    };
+    // So much at once that clearing old results cannot make room for it.
+    if matches!(turn % 60, 30 | 31) {
+        return read(read(answer, turn * 50, 1_000), turn * 50 + 1_000, 1_000);
+    }
     match turn % 12 {
         11 => answer.tool("Bash", json!({"command": format!("seq {turn} {}", turn + 3_000)})),
         3 | 7 => answer.tool("Grep", json!({"pattern": format!("line {turn}"), "output_mode": "content"})),
-        5 => answer.tool("Read", json!({"file_path": "big.txt", "offset": turn * 50, "limit": 1_000})),
-        _ => answer.tool("Read", json!({"file_path": "big.txt", "offset": turn * 50, "limit": 60})),
+        5 => read(answer, turn * 50, 1_000),
+        _ => read(answer, turn * 50, 60),
     }
 }
 

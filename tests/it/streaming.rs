@@ -58,6 +58,7 @@ fn a_read_has_finished_before_its_answer_has() {
         1
     );
     assert!(mock.requests()[1].results()[0].1.contains("one"));
+    assert_eq!(ran.result("job")["loop_counts"]["tombstones"], 0, "no answer was given up");
     clean(&mock);
 }
 
