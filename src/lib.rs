@@ -25,6 +25,7 @@
 
 pub mod units; // P
 pub mod outcome; // P
+pub mod explain; // P
 pub mod exit; // P
 pub mod error; // P
 pub mod event; // P
