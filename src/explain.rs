@@ -80,11 +80,11 @@ pub const fn transition(transition: Transition) -> Explanation {
         ),
         Transition::MaxOutputTokensEscalate => explanation(
             "An answer was cut at the default output limit: the same request goes out with the model's larger one.",
-            "Once for an answer, and not where `max_output_tokens` is set.",
+            "Once in a query, and not where `max_output_tokens` is set.",
         ),
         Transition::MaxOutputTokensRecovery => explanation(
             "An answer was cut at the output limit: the model goes on where it was cut off.",
-            "3 times in a row. A call that was cut off is never run.",
+            "3 times in a query. A call that was cut off is never run.",
         ),
         Transition::StopHookBlocking => explanation(
             "A gate is red or a stop hook objects: what it said goes to the model.",

@@ -48,8 +48,13 @@ fn scripted(
 #[test]
 fn blocking_limit_of_a_task_that_fills_the_window() {
     let mock = Mock::start(Script::calls([text("Done.")]));
-    let prompt = "mend a.txt ".repeat(10_000);
-    let case = case(&mock, "").job("job", &windowed(&mock, 40_000, &prompt, GATE));
+    // What the context files of the worktree bring is known only there.
+    let case = case(&mock, "").job("job", &windowed(&mock, 40_000, "mend a.txt", GATE));
+    for file in ["AGENTS.md", "CLAUDE.md"] {
+        case.write(file, "mend it so. ".repeat(3_300));
+    }
+    case.git(&["add", "-A"]);
+    case.git(&["commit", "-q", "-m", "context"]);
     let ran = case.run().expect(1);
     assert_eq!(ran.ending("job"), "failed context_exhausted blocking_limit");
     assert_eq!(transitions(&ran), [""; 0]);

@@ -110,10 +110,8 @@ impl Play {
                 Event::ToolDone { run, result, stopped }
             }
             ("clear", _) => {
-                let run = at
-                    .parse()
-                    .map(ToolRunId)
-                    .unwrap_or_else(|_| self.runs.get(words[0]).copied().unwrap_or(ToolRunId(0)));
+                let named = || self.runs.get(words[0]).copied().unwrap_or(ToolRunId(0));
+                let run = at.parse().map_or_else(|_| named(), ToolRunId);
                 Event::ToolCleared { run, input: input("Agent") }
             }
             ("hook", [index, how]) => {
