@@ -77,14 +77,14 @@ fn fault(error: &regex::Error) -> String {
 mod tests {
     use super::*;
 
-    fn names(names: &[&str]) -> Result<ToolMatcher, String> {
-        Ok(ToolMatcher::Names(names.iter().map(|name| (*name).to_owned()).collect()))
+    fn names(names: &[&str]) -> ToolMatcher {
+        ToolMatcher::Names(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
     #[test]
     fn plain_words_are_exact_names() {
-        assert_eq!(ToolMatcher::parse("Bash"), names(&["Bash"]));
-        assert_eq!(ToolMatcher::parse("Edit|Write, mcp__a-b__c ,"), names(&["Edit", "Write", "mcp__a-b__c"]));
+        assert_eq!(ToolMatcher::parse("Bash"), Ok(names(&["Bash"])));
+        assert_eq!(ToolMatcher::parse("Edit|Write, mcp__a-b__c ,"), Ok(names(&["Edit", "Write", "mcp__a-b__c"])));
         let bash = ToolMatcher::parse("Bash").unwrap();
         assert!(bash.matches("Bash") && !bash.matches("BashOutput") && !bash.matches("bash"));
     }

@@ -45,7 +45,7 @@ fn tables<T>(
     reader: &mut Reader,
     field: Field<'_>,
     value: &Value<'_>,
-    read: fn(&mut Reader, &DeTable<'_>, Place) -> Option<T>,
+    read: fn(&mut Reader, &DeTable<'_>, &Place) -> Option<T>,
 ) -> Option<Vec<T>> {
     let expected = format!("an array of tables, each headed [[{}]]", field.name);
     let Some(array) = value.get_ref().as_array() else {
@@ -54,14 +54,17 @@ fn tables<T>(
     let read: Vec<_> = array
         .iter()
         .map(|item| match item.get_ref().as_table() {
-            Some(table) => read(reader, table, reader.place(item.span())),
+            Some(table) => {
+                let place = reader.place(item.span());
+                read(reader, table, &place)
+            }
             None => reader.wrong_type(field, item, &expected),
         })
         .collect();
     read.into_iter().collect()
 }
 
-fn stop_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<StopHookSpec> {
+fn stop_hook(reader: &mut Reader, from: &DeTable<'_>, place: &Place) -> Option<StopHookSpec> {
     let table = Table::StopHook;
     // Whether `run` is missing is a matter of this hook alone, so it starts with no broken keys.
     let outer = std::mem::take(&mut reader.broken);
@@ -89,7 +92,7 @@ fn stop_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<St
     if run.is_none() && !broken.contains("stop_hooks.run") {
         let report = Diagnostic::error(Code::MissingKey, "a stop hook needs `run`")
             .help(format!("for example: {}", table.example("run")));
-        reader.refuse(report, place.span, "this one has no command");
+        reader.refuse(report, place.span.clone(), "this one has no command");
     }
     if let Some(kind) = kind.as_ref().filter(|kind| kind.value == StopHookKind::Hook) {
         let before = before.as_ref().map(|before| ("before", &before.place));
@@ -104,7 +107,7 @@ fn stop_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<St
     Some(StopHookSpec { name, kind, run: run?, timeout, max_blocks, on_fail, before, retries })
 }
 
-fn tool_hook(reader: &mut Reader, from: &DeTable<'_>, place: Place) -> Option<ToolHookSpec> {
+fn tool_hook(reader: &mut Reader, from: &DeTable<'_>, place: &Place) -> Option<ToolHookSpec> {
     let table = Table::ToolHook;
     let outer = std::mem::take(&mut reader.broken);
     reader.refuse_unknown(table, from);
