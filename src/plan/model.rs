@@ -46,7 +46,7 @@ pub(super) fn model(scope: &mut Scope<'_>, job: &JobSpec) -> Option<(ModelPlan, 
             unpriced.push(&model.name);
         }
     }
-    let max_cost = max_cost(scope, job, &unpriced);
+    let max_cost = max_cost(scope, job, &unpriced, prices.is_some());
     let plan = ModelPlan {
         provider,
         name: name.value,
@@ -65,7 +65,7 @@ pub(super) fn model(scope: &mut Scope<'_>, job: &JobSpec) -> Option<(ModelPlan, 
 
 fn unknown_model(name: &Written<String>) -> Diagnostic {
     Diagnostic::warning(Code::UnknownModel, format!("the model {:?} is not in the built-in table", name.value))
-        .at(name.place.clone(), "its price is not known: its cost is not counted, and no cap on money holds")
+        .at(name.place.clone(), "its price is not known, so its cost is not counted")
 }
 
 fn assumed_window(report: Diagnostic) -> Diagnostic {
@@ -268,14 +268,21 @@ fn thinking(
     Ok(Some(written.value))
 }
 
-/// The cap on money, where it can be enforced: where the prices of all models are known.
-fn max_cost(scope: &mut Scope<'_>, job: &JobSpec, unpriced: &[&Written<String>]) -> Result<Option<Usd>, Reported> {
+/// The cap on money, where it can be enforced: one that somebody wrote needs the prices of all models, the default one that of the
+/// main model.
+fn max_cost(
+    scope: &mut Scope<'_>,
+    job: &JobSpec,
+    unpriced: &[&Written<String>],
+    main_is_priced: bool,
+) -> Result<Option<Usd>, Reported> {
     let written = job.max_cost_usd.as_ref().ok_or(Reported)?;
     if unpriced.is_empty() {
         return Ok(Some(written.value));
     }
     if written.layer() == Layer::BuiltIn {
-        return Ok(None);
+        // What can be counted is capped all the same.
+        return Ok(main_is_priced.then_some(written.value));
     }
     let report = Diagnostic::error(Code::PriceUnknown, "`max_cost_usd` cannot be enforced")
         .at(written.place.clone(), "a cap on money")

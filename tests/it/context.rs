@@ -205,7 +205,8 @@ fn filling(summary: impl Fn() -> Answer + Send + 'static) -> (Mock, Ran, usize) 
             answer => answer,
         },
     );
-    let lines: String = (0..20_000).map(|n| format!("line {n} of a file that is long and says little\n")).collect();
+    let lines =
+        (0..20_000).map(|n| format!("line {n} of a file that is long and says little")).collect::<Vec<_>>().join("\n");
     let more = format!("max_turns = 200\ntoken_budget = 100_000_000{GATE}before = \"fail\"\n");
     let case = Case::new(&[("a.txt", "one\n"), ("check.sh", "grep -q two a.txt\n"), ("big.txt", &lines)]);
     let case = case.job("job", &windowed(&mock, 40_000, "mend a.txt", &more));
