@@ -56,7 +56,7 @@ impl Agent {
             Stop::MaxTokens if !has_calls && !recovers => {
                 discard(sh, call, &live);
                 let message =
-                    format!("the answer was cut at the output limit, {} times in a row", OUTPUT_RECOVERIES + 1);
+                    format!("the answer was cut at the output limit again, after {OUTPUT_RECOVERIES} recoveries");
                 return self.give_up(sh, failure(ModelErrorKind::OutputTruncated, message));
             }
             Stop::MaxTokens | Stop::ContextWindow | Stop::Pause | Stop::Ordinary(_) => {}

@@ -424,7 +424,9 @@ fn a_cut_answer_is_kept_and_gone_on_with_three_times() {
     let limits = Params { max_turns: Turns(50), ..params(&[("tests", OnRed::Block, 5)], &[]) };
     let trace = check(limits, "> start\n> answer max text\n> answer max text\n> answer max text\n> answer max text");
     assert!(
-        trace.trim_end().ends_with("finish model_error: the answer was cut at the output limit, 4 times in a row"),
+        trace
+            .trim_end()
+            .ends_with("finish model_error: the answer was cut at the output limit again, after 3 recoveries"),
         "{trace}"
     );
     assert_eq!(trace.matches("go on: max_output_tokens_recovery").count(), 3);

@@ -194,6 +194,12 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
     until(HANG, || child.try_wait().unwrap())
 }
 
+/// A file of so many lines, no two alike.
+pub(crate) fn long_file(lines: usize) -> String {
+    let lines: Vec<String> = (0..lines).map(|n| format!("line {n} of a file that is long and says little\n")).collect();
+    lines.concat()
+}
+
 /// Waits for a condition, and gives up where only a hang gets.
 pub(crate) fn until<T>(limit: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let began = Instant::now();

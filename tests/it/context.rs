@@ -1,6 +1,6 @@
 //! Full windows and refused prompts, through the binary: every rung of the ladder, and the clean end below the last one.
 
-use crate::case::{Case, Ran};
+use crate::case::{Case, Ran, long_file};
 use crate::looping::{GATE, case, clean, job, mend, transitions, windowed};
 use crate::mock::{Answer, Mock, Request, Script, message, status, text, tool};
 use serde_json::json;
@@ -205,10 +205,8 @@ fn filling(summary: impl Fn() -> Answer + Send + 'static) -> (Mock, Ran, usize) 
             answer => answer,
         },
     );
-    let lines =
-        (0..20_000).map(|n| format!("line {n} of a file that is long and says little")).collect::<Vec<_>>().join("\n");
     let more = format!("max_turns = 200\ntoken_budget = 100_000_000{GATE}before = \"fail\"\n");
-    let case = Case::new(&[("a.txt", "one\n"), ("check.sh", "grep -q two a.txt\n"), ("big.txt", &lines)]);
+    let case = Case::new(&[("a.txt", "one\n"), ("check.sh", "grep -q two a.txt\n"), ("big.txt", &long_file(20_000))]);
     let case = case.job("job", &windowed(&mock, 40_000, "mend a.txt", &more));
     let ran = case.env("RUNNER_MODEL_RETRIES", "1").run();
     let tried = compactions(&mock);

@@ -1,6 +1,6 @@
 //! Three hundred turns through a window of 40,000 tokens.
 
-use crate::case::Case;
+use crate::case::{Case, long_file};
 use crate::context::{is_compaction, too_long};
 use crate::looping::{GATE, clean, mend, windowed};
 use crate::mock::{Answer, Mock, Request, Script, message, status, text};
@@ -67,10 +67,8 @@ fn server(refused: &Arc<AtomicUsize>) -> Mock {
 fn three_hundred_turns_fit_through_a_small_window() {
     let refused = Arc::new(AtomicUsize::new(0));
     let mock = server(&refused);
-    let lines =
-        (0..20_000).map(|n| format!("line {n} of a file that is long and says little")).collect::<Vec<_>>().join("\n");
     let more = format!("max_turns = {TURNS}\ntoken_budget = 1_000_000_000{GATE}");
-    let case = Case::new(&[("a.txt", "one\n"), ("check.sh", "grep -q two a.txt\n"), ("big.txt", &lines)]);
+    let case = Case::new(&[("a.txt", "one\n"), ("check.sh", "grep -q two a.txt\n"), ("big.txt", &long_file(20_000))]);
     let case = case.job("job", &windowed(&mock, 40_000, "mend a.txt", &more));
     let ran = case.run().expect(0);
     assert_eq!(ran.ending("job"), "passed completed completed");
