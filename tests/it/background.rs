@@ -1,8 +1,10 @@
 //! Background commands through the binary: started, watched, ended, announced, and never left behind.
 
+use crate::case::eventually;
 use crate::looping::{GATE, case, clean, mend};
-use crate::mock::{Mock, Request, Script, message, text, tool};
-use crate::signals::{marker, sleepers};
+use crate::mock::{Answer, Mock, Request, Script, message, text, tool};
+use crate::signals::{marker, send, sleepers};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 fn start(command: &str) -> Value {
@@ -11,7 +13,7 @@ fn start(command: &str) -> Value {
 
 #[test]
 fn a_command_in_the_background_is_watched_and_ended() {
-    let marker = marker(12);
+    let marker = marker(8);
     let mock = Mock::start(Script::calls([
         tool("Bash", start(&format!("echo hello; exec sleep {marker}"))),
         tool("TaskOutput", json!({"task_id": "bash_1", "block": false})),
@@ -63,11 +65,27 @@ fn the_end_of_a_background_command_is_announced_once() {
 
 #[test]
 fn no_background_command_outlives_its_job() {
-    let marker = marker(13);
+    let marker = marker(9);
     let command = format!("(trap '' TERM; sleep {marker}1) & setsid sleep {marker}2 & exec sleep {marker}3");
     let mock = Mock::start(Script::calls([tool("Bash", start(&command)), mend(), text("Done.")]));
     let ran = case(&mock, GATE).run().expect(0);
     assert_eq!(ran.ending("job"), "passed completed completed");
+    assert_eq!(sleepers(&marker), 0, "children survive");
+    clean(&mock);
+}
+
+#[test]
+fn a_signal_ends_background_commands_too() {
+    let marker = marker(0);
+    let mock =
+        Mock::start(Script::calls([tool("Bash", start(&format!("trap '' INT TERM; sleep {marker}"))), Answer::hang()]));
+    let case = case(&mock, GATE);
+    let child = case.start();
+    mock.wait_for_requests(2);
+    eventually("the command runs", || sleepers(&marker) == 1);
+    send(&child, Signal::INT);
+    let ran = case.finish(child).expect(130);
+    assert_eq!(ran.ending("job"), "cancelled interrupted aborted_streaming");
     assert_eq!(sleepers(&marker), 0, "children survive");
     clean(&mock);
 }

@@ -1,8 +1,11 @@
 //! Full windows and refused prompts, through the binary: every rung of the ladder, and the clean end below the last one.
 
-use crate::case::{Case, Ran, long_file};
+use crate::case::{Case, Ran, eventually, long_file};
 use crate::looping::{GATE, case, clean, job, mend, transitions, windowed};
 use crate::mock::{Answer, Mock, Request, Script, message, status, text, tool};
+use crate::signals::send;
+use crate::streaming::valid;
+use rustix::process::Signal;
 use serde_json::json;
 
 /// Whether a request asks for a summary of the conversation.
@@ -103,6 +106,27 @@ fn reactive_compact_retry_goes_on_from_the_summary() {
     let after = &mock.requests()[6];
     let first = after.first_text();
     assert!(first.contains("mend a.txt") && first.contains("Four looks, nothing found."), "{first}");
+    clean(&mock);
+}
+
+#[test]
+fn aborted_streaming_while_the_conversation_is_summarised() {
+    let mock = scripted(
+        |turn, _| match turn {
+            1 => mend(),
+            2..=4 => look(turn),
+            _ => too_long(211_180, 200_000),
+        },
+        |_| Answer::hang(),
+    );
+    let case = case(&mock, GATE);
+    let child = case.start();
+    eventually("a summary is asked for", || compactions(&mock) == 1);
+    send(&child, Signal::INT);
+    let ran = case.finish(child).expect(130);
+    assert_eq!(ran.ending("job"), "cancelled interrupted aborted_streaming");
+    valid(&ran);
+    assert!(ran.file("jobs/job/diff.patch").contains("+two"), "the work is lost");
     clean(&mock);
 }
 
