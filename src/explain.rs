@@ -36,8 +36,8 @@ pub const fn terminal(reason: TerminalReason) -> Explanation {
             "Staged digests first, then one compaction in a query, itself made smaller at most 3 times. No stop hook runs.",
         ),
         TerminalReason::ImageError => explanation(
-            "The provider refused an image, also after all images had been taken out.",
-            "Images are taken out once in a query.",
+            "The provider refused an image, and taking all images out did not help or had its turn already.",
+            "Images are taken out once in a query; the compaction of a prompt that was too long uses up the same try.",
         ),
         TerminalReason::ModelError => explanation(
             "The API or the model failed in a way that nothing cures, or longer than the patience lasts.",
