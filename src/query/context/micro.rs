@@ -49,7 +49,7 @@ impl View {
         let sizes: Vec<usize> = old.filter(|result| is_worth_it(result)).map(|result| result.content.len()).collect();
         let gone: usize = sizes.iter().sum::<usize>().saturating_sub(sizes.len() * SMALL);
         // Each clearing makes the provider read the rest anew: it has to be worth that.
-        let enough = Tokens(window.auto_compact_at.0 / 10);
+        let enough = Tokens(window.auto_compact_at.0 / 5);
         if gone == 0 || (self.low_tokens(gone) < enough && prompt < window.collapse_at()) {
             return None;
         }
