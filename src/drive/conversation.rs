@@ -57,14 +57,30 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
         clock: run.context.clock,
     };
     let mut query = QueryRun::new(Query::new(params), deps, run.abort.clone());
-    let terminal = loop {
+    let ended = listen(run, over, &hooks, &mut query, &mut transcript).await;
+    if ended.is_err() {
+        // Nothing may write to the tree while it is put away.
+        query.stop().await;
+    }
+    ended
+}
+
+/// Takes the events of a query to its end.
+async fn listen(
+    run: &mut JobRun<'_>,
+    over: &Conversation<'_>,
+    hooks: &StopHooks,
+    query: &mut QueryRun,
+    transcript: &mut Transcript,
+) -> Result<Terminal, Box<Outcome>> {
+    loop {
         let Some(event) = query.next().await else {
             return Err(broken("the query ended without a terminal"));
         };
         keep_books(run, query.query());
         let now = run.context.clock.now();
         match event {
-            QueryEvent::Finished(terminal) => break *terminal,
+            QueryEvent::Finished(terminal) => return Ok(*terminal),
             QueryEvent::Record { agent, message } => {
                 // A conversation that cannot be written down must not cost more money.
                 transcript.message(now, agent, &message).map_err(|error| not_written(&error))?;
@@ -88,11 +104,10 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
                     let written = transcript.turn(now, *turn, usage, *cost, request_id.as_deref());
                     written.map_err(|error| not_written(&error))?;
                 }
-                looped::report(run, &hooks, other).await;
+                looped::report(run, hooks, other).await;
             }
         }
-    };
-    Ok(terminal)
+    }
 }
 
 /// The outcome of a job that the runner itself failed.

@@ -150,21 +150,25 @@ impl QueryRun {
                     }
                 }
                 Stage::Ending(_) => {
-                    // The consumer must not go on while something of ours still writes to the tree.
-                    self.open.cancel();
-                    let all_ended = async {
-                        while self.tasks.join_next().await.is_some() {}
-                        self.deps.tooling.shutdown().await;
-                    };
-                    if tokio::time::timeout(STOP_LIMIT, all_ended).await.is_err() {
-                        self.tasks.shutdown().await;
-                    }
+                    self.stop().await;
                     if let Stage::Ending(terminal) = std::mem::replace(&mut self.stage, Stage::Ended) {
                         return Some(QueryEvent::Finished(terminal));
                     }
                 }
                 Stage::Ended => return None,
             }
+        }
+    }
+
+    /// Ends all that runs. Whoever goes on then finds nothing of ours that still writes to the tree.
+    pub(super) async fn stop(&mut self) {
+        self.open.cancel();
+        let tooling = Arc::clone(&self.deps.tooling);
+        let tasks = async { while self.tasks.join_next().await.is_some() {} };
+        let all_ended = async { tokio::join!(tasks, tooling.shutdown()) };
+        if tokio::time::timeout(STOP_LIMIT, all_ended).await.is_err() {
+            self.tasks.shutdown().await;
+            drop(tokio::time::timeout(STOP_LIMIT, tooling.shutdown()).await);
         }
     }
 

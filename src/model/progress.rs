@@ -26,9 +26,9 @@ pub enum Progress {
 /// waits for room.
 pub(super) async fn report(sender: &Sender<Progress>, progress: Progress) {
     match progress {
-        // When nobody listens any more, the reply still counts.
-        Progress::Block(_) => drop(sender.send(progress).await),
-        Progress::Usage(_) | Progress::Text(_) | Progress::Thinking(_) | Progress::ToolCall(_) => {
+        // When nobody listens any more, the reply still counts. What a stopped call is billed by may not be lost either.
+        Progress::Block(_) | Progress::Usage(_) => drop(sender.send(progress).await),
+        Progress::Text(_) | Progress::Thinking(_) | Progress::ToolCall(_) => {
             drop(sender.try_send(progress));
         }
     }

@@ -7,9 +7,11 @@ use super::failing::{discard, stop_runs};
 use super::failure::{Failure, Remedy};
 use super::shared::Shared;
 use super::state::{OUTPUT_RECOVERIES, State};
+use super::transcript::is_thinking;
 use super::transcript::{Block, Origin, Role, ToolInput, ToolUse, ToolUseId};
 use super::words;
 use crate::outcome::{ModelErrorKind, Transition};
+use crate::units::Tokens;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -85,8 +87,10 @@ impl Agent {
         let notice =
             Notice::Turn { agent: self.id, turn, message: Arc::clone(&message), model, usage, cost, request_id };
         sh.emit(notice);
-        self.accepted(sh, usage.prompt() + usage.output, is_empty, stop == Stop::Pause);
+        let size = if usage.prompt() == Tokens(0) { Tokens(0) } else { usage.prompt() + usage.output };
+        self.accepted(sh, size, is_empty, stop == Stop::Pause);
         if recovers {
+            stop_runs(sh, &live);
             return self.go_on_where_cut(sh);
         }
 
@@ -112,7 +116,7 @@ impl Agent {
     }
 
     /// Takes note of a response that counts.
-    fn accepted(&mut self, sh: &mut Shared, size: crate::units::Tokens, is_empty: bool, is_pause: bool) {
+    fn accepted(&mut self, sh: &mut Shared, size: Tokens, is_empty: bool, is_pause: bool) {
         let state = &self.state;
         let compact = state.auto_compact;
         self.state = State {
@@ -177,7 +181,7 @@ pub(super) fn presentable(blocks: Vec<Block>) -> Vec<Block> {
             Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque(_) => true,
         })
         .collect();
-    while matches!(blocks.last(), Some(Block::Thinking { .. })) {
+    while blocks.last().is_some_and(is_thinking) {
         blocks.pop();
     }
     blocks

@@ -94,13 +94,15 @@ impl Agent {
         sh.emit(Notice::Compacted { agent: self.id, summary: first.id, kept_from });
         let tail = stored.iter().skip(from).cloned();
         let messages: super::History = std::iter::once(first).chain(tail).collect();
-        let mut view = View::of(&messages);
+        let tools = sh.params.tools;
+        let mut view = View::after_compaction(&messages, &self.state.view, from, &tools, || sh.next_message());
         if sh.limits(self.state.model).binds_thinking {
-            let tools = sh.params.tools;
             view = view.strip_thinking(&messages, messages.len(), &tools, || sh.next_message());
         }
-        // The provider cannot see any more what it held.
-        sh.task_spent += before;
+        // The provider cannot see any more what it held. It counts for the job's own conversation only.
+        if self.parent.is_none() {
+            sh.task_spent += before;
+        }
         let after = view.prompt(overhead);
         let AutoCompact { turns_since, count, .. } = self.state.auto_compact;
         self.tell_boundary(sh, Layer::AutoCompact, before.minus(after), from);

@@ -125,7 +125,11 @@ impl Agent {
             return self.image_error(sh, failure);
         }
         let (stored, tools) = (self.state.messages.clone(), sh.params.tools);
-        let view = self.state.view.strip_media(&stored, &tools, || sh.next_message());
+        let mut view = self.state.view.strip_media(&stored, &tools, || sh.next_message());
+        if sh.limits(self.state.model).binds_thinking {
+            // What came before it has changed.
+            view = view.strip_thinking(&stored, stored.len(), &tools, || sh.next_message());
+        }
         self.state = State { view, attempted_reactive_compact: true, ..self.taken() };
         self.go_on(sh, Transition::ReactiveCompactRetry);
     }
@@ -144,7 +148,10 @@ impl Agent {
     /// The main model stays out of reach: the same request goes to the other one.
     fn fall_back(&mut self, sh: &mut Shared, ask: Ask, tries: Tries, failure: &Failure) {
         self.switch_model(sh, ModelSlot::Fallback, &failure.message);
-        self.state = State { fallback_turns: FALLBACK_TURNS, ..self.taken() };
+        // A model that is not there will not be there later.
+        let gone = failure.kind == ModelErrorKind::ModelNotFound;
+        let fallback_turns = if gone { u32::MAX } else { FALLBACK_TURNS };
+        self.state = State { fallback_turns, ..self.taken() };
         let tries = Tries { fell_back: true, ..Tries { malformed: tries.malformed, ..Tries::default() } };
         match ask {
             // The other model's window may be smaller.
@@ -175,7 +182,7 @@ impl Agent {
     ) {
         let blocks = presentable(live.blocks);
         if blocks.is_empty() || self.repeated_id(&blocks).is_some() {
-            return discard(sh, CallId(0), &Live { blocks: Vec::new(), calls: live.calls });
+            return stop_runs(sh, &Live { blocks: Vec::new(), calls: live.calls });
         }
         for run in live.calls.running() {
             sh.stop_run(run);

@@ -66,11 +66,16 @@ impl Agent {
         if size(&view) < window.relief_at() {
             return size(&view);
         }
-        if let Some((next, freed)) = view.snipped(&stored, window, size(&view), &tools, || sh.next_message()) {
+        // Thinking that is bound to what comes before it forbids both. Turns are left out only when the provider has to read everything
+        // anew in any case.
+        let clears = !is_bound && view.has_enough_to_clear(&stored, window, size(&view));
+        if (clears || (!is_bound && size(&view) >= window.collapse_at()))
+            && let Some((next, freed)) = view.snipped(&stored, window, size(&view), &tools, || sh.next_message())
+        {
             self.tell_boundary(sh, Layer::Snip, freed.tokens, freed.count);
             view = next;
         }
-        if !is_bound
+        if clears
             && let Some((next, freed)) =
                 view.micro_compacted(&stored, window, size(&view), &tools, || sh.next_message())
         {
@@ -108,7 +113,8 @@ impl Agent {
         let limits = sh.limits(self.state.model);
         let (prompt, cap) = match &ask {
             Ask::Turn => {
-                let cap = self.state.output_tokens_override.unwrap_or(limits.max_output);
+                let most = limits.escalated_output.unwrap_or(limits.max_output).max(limits.max_output);
+                let cap = self.state.output_tokens_override.map_or(limits.max_output, |cap| cap.min(most));
                 (self.state.view.prompt(sh.params.overhead), cap)
             }
             Ask::Compact(compaction) => {
@@ -133,8 +139,7 @@ impl Agent {
                 self.phase = Phase::Starved { ask, tries };
                 return;
             }
-            Err(CapReached::Tokens) => return self.budget_exhausted(sh, prompt),
-            Err(CapReached::Cost) => return self.abort(sh, AbortReason::CostLimit),
+            Err(cap) => return self.out_of_budget(sh, ask, cap, prompt),
         };
         let source = match &ask {
             Ask::Turn => self.source(),
@@ -158,6 +163,19 @@ impl Agent {
         };
         let id = self.send(sh, call, reserved, prompt);
         self.phase = Phase::Calling { call: id, ask, tries, live: Live::default() };
+    }
+
+    /// A call does not fit under a cap. An error that a compaction was to recover from surfaces then.
+    fn out_of_budget(&mut self, sh: &mut Shared, ask: Ask, cap: CapReached, prompt: Tokens) {
+        let withheld = match ask {
+            Ask::Turn => None,
+            Ask::Compact(compaction) => compaction.after,
+        };
+        match (withheld, cap) {
+            (Some(failure), _) => self.prompt_too_long(sh, failure),
+            (None, CapReached::Tokens) => self.budget_exhausted(sh, prompt),
+            (None, CapReached::Cost) => self.abort(sh, AbortReason::CostLimit),
+        }
     }
 
     /// Numbers a call, books it, and asks the driver for it.

@@ -7,7 +7,7 @@ use super::event::{AgentId, CallId, Event, ToolRunId};
 use super::params::Params;
 use super::shared::Shared;
 use super::state::State;
-use super::subagent::{self, Spawn, agent_kind};
+use super::subagent::{self, Spawn};
 use super::summary::is_summary;
 use super::transcript::ToolResult;
 use crate::outcome::{AbortReason, HookEvidence, Terminal, TerminalReason};
@@ -132,9 +132,10 @@ impl Query {
     /// Hooks let a sub-agent start.
     fn cleared(&mut self, run: ToolRunId, input: &Map<String, Value>) {
         let Some(parent) = self.shared.runs.get(&run).copied() else { return };
-        if self.shared.clearing.remove(&run) {
+        // Its place among the other calls was given to it as the kind that it was: a hook can change its task, not that.
+        if let Some(kind) = self.shared.clearing.remove(&run) {
             self.shared.spawned.insert(run);
-            self.shared.spawns.push_back(Spawn::new(parent, run, agent_kind(input), input));
+            self.shared.spawns.push_back(Spawn::new(parent, run, kind, input));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the agents of a query share: parameters, money, numbers, and what is under way.
 
 use super::budget::{Ledger, Reservation};
-use super::effect::{Effect, ModelSlot, Notice, Source};
+use super::effect::{AgentKind, Effect, ModelSlot, Notice, Source};
 use super::event::{AgentId, CallId, ToolRunId};
 use super::params::{ModelLimits, Params};
 use super::subagent::Spawn;
@@ -33,7 +33,7 @@ pub(super) struct Shared {
     /// Those of them that are sub-agents and no tools: they end with the query, or by themselves.
     pub(super) spawned: BTreeSet<ToolRunId>,
     /// Those of them that are sub-agents which hooks have not cleared yet.
-    pub(super) clearing: BTreeSet<ToolRunId>,
+    pub(super) clearing: BTreeMap<ToolRunId, AgentKind>,
     pub(super) last_call: u32,
     last_message: u64,
     last_run: u64,
@@ -67,7 +67,7 @@ impl Shared {
             flights: BTreeMap::new(),
             runs: BTreeMap::new(),
             spawned: BTreeSet::new(),
-            clearing: BTreeSet::new(),
+            clearing: BTreeMap::new(),
             last_call: 0,
             last_message: 0,
             last_run: 0,

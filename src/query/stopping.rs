@@ -34,9 +34,7 @@ impl Agent {
             return self.out_of_turns(sh);
         }
         // Notices come first: what a background command brought may be what the model waits for.
-        for text in self.take_notices(sh) {
-            self.say(sh, Origin::Command, text);
-        }
+        self.tell_notices(sh);
         if let Some(input) = follow_up {
             sh.emit(Notice::InputStarted(QueuedInput::FollowUp(index)));
             self.task.push(Block::Text(input.clone()));
@@ -50,6 +48,12 @@ impl Agent {
         self.next_turn(sh);
     }
 
+    fn tell_notices(&mut self, sh: &mut Shared) {
+        for text in self.take_notices(sh) {
+            self.say(sh, Origin::Command, text);
+        }
+    }
+
     /// Runs the next hook from `index` on, or ends with what they said.
     fn run_hooks(&mut self, sh: &mut Shared, index: usize, reds: Vec<(usize, HookResult)>) {
         let next = (index..sh.params.hooks.len()).find(|at| self.is_due(sh, *at));
@@ -57,6 +61,10 @@ impl Agent {
             let (stop_hook_active, last_words) = (self.state.stop_hook_active, self.last_words());
             sh.out.push(Effect::RunHook { index, stop_hook_active, last_words });
             self.phase = Phase::Hooks { index, reds };
+        } else if reds.is_empty() && !self.notices.is_empty() && self.may_turn(sh) {
+            // A background command has ended while the hooks ran.
+            self.tell_notices(sh);
+            self.next_turn(sh);
         } else if reds.is_empty() {
             self.keep_working(sh);
         } else {
@@ -115,6 +123,7 @@ impl Agent {
             reds.iter().filter_map(|(index, result)| Some((sh.params.hooks.get(*index)?, result))).collect();
         let text = words::blocked(&reds);
         self.say(sh, Origin::Gate, text);
+        self.tell_notices(sh);
         self.state = State { stop_hook_active: true, ..self.taken() };
         self.go_on(sh, Transition::StopHookBlocking);
     }

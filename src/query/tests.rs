@@ -8,6 +8,7 @@ use script::Play;
 
 mod ladder;
 mod layers;
+mod memory;
 mod script;
 mod simulate;
 mod world;

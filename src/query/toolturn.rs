@@ -114,8 +114,8 @@ impl Agent {
         let started = calls.start(answer, || sh.next_run(self.id));
         for (id, call, traits) in started {
             match (traits.agent, &call.input) {
-                (Some(_), ToolInput::Object(_)) if self.parent.is_none() && sh.params.clear_agents => {
-                    sh.clearing.insert(id);
+                (Some(kind), ToolInput::Object(_)) if self.parent.is_none() && sh.params.clear_agents => {
+                    sh.clearing.insert(id, kind);
                     sh.out.push(Effect::ClearAgent(ToolRun { id, agent: self.id, kind: self.kind, call }));
                 }
                 (Some(kind), ToolInput::Object(input)) if self.parent.is_none() => {

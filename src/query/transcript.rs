@@ -214,6 +214,15 @@ impl FromIterator<Arc<Message>> for History {
     }
 }
 
+/// A thinking block, readable or not.
+pub(super) fn is_thinking(block: &Block) -> bool {
+    match block {
+        Block::Thinking { .. } => true,
+        Block::Opaque(value) => value.get("type").and_then(|kind| kind.as_str()) == Some("redacted_thinking"),
+        Block::Text(_) | Block::ToolUse(_) | Block::ToolResult(_) => false,
+    }
+}
+
 /// The conversation so far. Clones share everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
@@ -304,7 +313,7 @@ impl History {
                     if continues && !open.is_empty() {
                         return fail("an assistant message follows calls without results");
                     }
-                    if matches!(message.blocks.last(), Some(Block::Thinking { .. })) {
+                    if message.blocks.last().is_some_and(is_thinking) {
                         return fail("it ends with thinking");
                     }
                     for call in message.tool_uses() {

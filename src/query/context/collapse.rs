@@ -5,10 +5,10 @@
 //! long. A digest says what was called and how it ended; where a small model has summarised a turn, its words.
 
 use super::turns::{messages_of, start_of_last, within};
-use super::view::{Freed, Marks, View, is_thinking};
+use super::view::{Freed, Marks, View};
 use super::window::Window;
 use crate::query::Usable;
-use crate::query::transcript::{Block, History, Message, Origin, Role, ToolResult, ToolUse};
+use crate::query::transcript::{Block, History, Message, Origin, Role, ToolResult, ToolUse, is_thinking};
 use crate::units::Tokens;
 use imbl::OrdMap;
 use std::ops::Range;

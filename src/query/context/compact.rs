@@ -2,10 +2,11 @@
 //! takes the conversation's place.
 
 use super::turns::{messages_of, start_of_last};
-use super::view::{View, is_thinking};
+use super::view::{Marks, View};
 use super::window::Window;
+use crate::query::Usable;
 use crate::query::budget::estimate;
-use crate::query::transcript::{Block, History, Message, Origin, Role, ToolResult};
+use crate::query::transcript::{Block, History, Message, Origin, Role, ToolResult, is_thinking};
 use std::sync::Arc;
 
 /// The tail has so many turns at most.
@@ -103,8 +104,18 @@ pub(in crate::query) fn replacement(id: u64, task: &[Block], summary: &str, wind
 }
 
 impl View {
-    /// A view of a conversation that has just taken the place of another, all of it as it is.
-    pub(in crate::query) fn of(stored: &History) -> Self {
-        stored.iter().fold(Self::default(), |view, message| view.with(message))
+    /// A view of a conversation whose first message has just taken the place of all before `from`. What was not shown any more of the
+    /// rest (thinking of another model, refused images) stays away.
+    pub(in crate::query) fn after_compaction(
+        stored: &History,
+        old: &Self,
+        from: usize,
+        tools: &Usable,
+        next_id: impl FnMut() -> u64,
+    ) -> Self {
+        let moved = |mark: usize| if mark > from { mark - from + 1 } else { 0 };
+        let marks = Marks { thinking: moved(old.marks.thinking), media: moved(old.marks.media), ..Marks::default() };
+        let view = stored.iter().fold(Self::default(), |view, message| view.with(message));
+        if marks == Marks::default() { view } else { Self { marks, ..view }.rebuilt(stored, tools, next_id) }
     }
 }

@@ -23,12 +23,28 @@ pub(super) fn stub(result: &ToolResult, calls: &[ToolUse], tools: &Usable) -> To
     let call = calls.iter().find(|call| call.id == result.id);
     let about = call.map_or_else(|| "tool".to_owned(), |call| tools.line(call));
     let failed = if result.is_error { ", an error" } else { "" };
-    let content = format!("[old result cleared: {about}{failed}; call it again if you need it]");
+    // What changed something must not be done twice for its words.
+    let again = if call.is_some_and(|call| tools.only_looks(call)) { "; call it again if you need it" } else { "" };
+    let content = format!("[old result cleared: {about}{failed}{again}]");
     ToolResult { id: Arc::clone(&result.id), content, is_error: result.is_error, media: Vec::new() }
 }
 
 impl View {
-    /// Clears the results older than the last turns, if that frees enough.
+    /// Whether to clear the results older than the last turns frees enough.
+    pub(in crate::query) fn has_enough_to_clear(&self, stored: &History, window: Window, prompt: Tokens) -> bool {
+        if prompt < window.relief_at() {
+            return false;
+        }
+        let (end, from) = (start_of_last(stored, PROTECTED), self.marks.cleared.max(self.marks.snipped));
+        let old = messages_of(stored, from..end.max(from)).flat_map(|message| message.tool_results());
+        let frees = |result: &ToolResult| result.content.len().saturating_sub(SMALL);
+        let gone: usize = old.filter(|result| is_worth_it(result)).map(frees).sum();
+        // Each clearing makes the provider read the rest anew: it has to be worth that.
+        let enough = Tokens(window.auto_compact_at.0 / 5);
+        gone > 0 && (self.low_tokens(gone) >= enough || prompt >= window.collapse_at())
+    }
+
+    /// Clears the results older than the last turns.
     pub(in crate::query) fn micro_compacted(
         &self,
         stored: &History,
@@ -37,26 +53,16 @@ impl View {
         tools: &Usable,
         next_id: impl FnMut() -> u64,
     ) -> Option<(Self, Freed)> {
-        if prompt < window.relief_at() {
-            return None;
-        }
-        let end = start_of_last(stored, PROTECTED);
-        let from = self.marks.cleared.max(self.marks.snipped);
-        if end <= from {
+        let (end, from) = (start_of_last(stored, PROTECTED), self.marks.cleared.max(self.marks.snipped));
+        if end <= from || prompt < window.relief_at() {
             return None;
         }
         let old = messages_of(stored, from..end).flat_map(|message| message.tool_results());
-        let sizes: Vec<usize> = old.filter(|result| is_worth_it(result)).map(|result| result.content.len()).collect();
-        let gone: usize = sizes.iter().sum::<usize>().saturating_sub(sizes.len() * SMALL);
-        // Each clearing makes the provider read the rest anew: it has to be worth that.
-        let enough = Tokens(window.auto_compact_at.0 / 5);
-        if gone == 0 || (self.low_tokens(gone) < enough && prompt < window.collapse_at()) {
-            return None;
-        }
+        let count = old.filter(|result| is_worth_it(result)).count();
         let marks = Marks { cleared: end, ..self.marks };
         let view = Self { marks, ..self.clone() }.rebuilt(stored, tools, next_id);
         let tokens = self.prompt(Tokens(0)).minus(view.prompt(Tokens(0)));
-        Some((view, Freed { tokens, count: sizes.len() }))
+        (count > 0).then_some((view, Freed { tokens, count }))
     }
 
     /// How many results the last turns have, which a provider that clears by itself is to keep.

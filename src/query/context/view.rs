@@ -3,7 +3,7 @@
 use super::collapse::Span;
 use super::micro;
 use crate::query::budget::estimate;
-use crate::query::transcript::{Block, History, Message, Role, ToolResult};
+use crate::query::transcript::{Block, History, Message, Role, ToolResult, is_thinking};
 use crate::query::{ToolUse, Usable};
 use crate::units::Tokens;
 use imbl::{OrdMap, Vector};
@@ -81,12 +81,14 @@ impl View {
         }
     }
 
-    /// Takes over what the provider said of the size of everything so far. Nothing said means nothing learnt.
+    /// Takes over what the provider said of the size of everything so far. Nothing said means nothing learnt, and no text has more than
+    /// eight bytes a token for long: what is less is taken for that.
     #[must_use]
     pub(in crate::query) fn measured(&self, tokens: Tokens, overhead: Tokens) -> Self {
         if tokens == Tokens(0) {
             return self.clone();
         }
+        let tokens = tokens.max(Tokens(self.weight as u64 / 8));
         let bytes = self.weight + bytes_of(overhead);
         Self { known: Some(tokens), fresh: 0, density: Some((tokens, bytes.max(1))), ..self.clone() }
     }
@@ -202,15 +204,6 @@ const UNPICTURED: u8 = 4;
 
 fn bytes_of(tokens: Tokens) -> usize {
     (tokens.0 * 5 / 2) as usize
-}
-
-/// A thinking block, readable or not.
-pub(super) fn is_thinking(block: &Block) -> bool {
-    match block {
-        Block::Thinking { .. } => true,
-        Block::Opaque(value) => value.get("type").and_then(|kind| kind.as_str()) == Some("redacted_thinking"),
-        Block::Text(_) | Block::ToolUse(_) | Block::ToolResult(_) => false,
-    }
 }
 
 fn is_media(block: &Block) -> bool {

@@ -163,12 +163,18 @@ fn b067_the_fallback_model_is_asked_after_three_overloads_in_a_row() {
 
 #[test]
 fn b069_the_main_model_is_tried_again_later() {
-    let script = (1..=6).fold("> start\n> fail giveup model".to_owned(), |script, turn| {
+    let down = "> start\n> fail retry overloaded\n+ 2\n> fail retry overloaded\n+ 3\n> fail retry overloaded";
+    let script = (1..=6).fold(down.to_owned(), |script, turn| {
         format!("{script}\n> answer end Read:t{turn}\n> tool t{turn} ok {turn}00")
     });
-    let trace = check(Params { max_turns: Turns(9), loop_limit: 99, ..with_fallback(200_000) }, &script);
-    assert!(trace.contains("call-model 6 with 9 messages fallback"), "{trace}");
-    assert!(trace.contains("call-model 7 with 11 messages\n"), "{trace}");
+    let patience = Patience { retries: 9, ..Patience::default() };
+    let trace = check(Params { max_turns: Turns(9), loop_limit: 99, patience, ..with_fallback(200_000) }, &script);
+    assert!(trace.contains("call-model 8 with 9 messages fallback"), "{trace}");
+    assert!(trace.contains("call-model 9 with 11 messages\n"), "{trace}");
+    // One that is not there at all is not asked again.
+    let gone = script.replace(down, "> start\n> fail giveup model");
+    let trace = check(Params { max_turns: Turns(9), loop_limit: 99, ..with_fallback(200_000) }, &gone);
+    assert!(trace.contains("call-model 8 with 13 messages fallback"), "{trace}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What must hold at every step of every query, whatever the world does: the checks of the simulation.
 
+use super::memory::Memory;
 use super::script::Play;
 use super::*;
 use crate::outcome::{Terminal, Transition};
@@ -19,6 +20,8 @@ pub(super) struct World {
     pub(super) transitions: BTreeMap<Transition, u32>,
     pub(super) layers: BTreeMap<Layer, u32>,
     agents: BTreeMap<AgentId, Counts>,
+    memory: BTreeMap<AgentId, Memory>,
+    spawned: u32,
     turns: u32,
     started: Vec<QueuedInput>,
     completed: Vec<QueuedInput>,
@@ -49,6 +52,8 @@ impl World {
             transitions: BTreeMap::new(),
             layers: BTreeMap::new(),
             agents: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            spawned: 0,
             turns: 0,
             started: Vec::new(),
             completed: Vec::new(),
@@ -96,6 +101,7 @@ impl World {
             Cause::Answer(call, _) | Cause::Fail(call, _) => {
                 let call = call.unwrap_or(CallId(self.play.query.model_calls()));
                 if let Some(call) = self.calls.remove(&call) {
+                    self.note_failure(&call, cause);
                     let gives_up = matches!(cause, Cause::Fail(_, remedy) if remedy == "giveup");
                     self.errored |= gives_up && call.source == Source::Job && call.agent == AgentId::JOB;
                 }
@@ -105,6 +111,24 @@ impl World {
             }
             Cause::Hook(index) if self.hook == *index => self.hook = None,
             Cause::Hook(_) | Cause::Tool(None) | Cause::Other => {}
+        }
+    }
+
+    /// Counts in a row what has gone wrong with one agent's requests.
+    fn note_failure(&mut self, call: &ModelCall, cause: &Cause) {
+        let memory = self.memory.entry(call.agent).or_default();
+        match cause {
+            Cause::Fail(_, remedy) if call.source != Source::Summary => {
+                memory.failed += 1;
+                if call.source != Source::Compact {
+                    memory.refused(remedy);
+                }
+            }
+            Cause::Answer(_, stop) if matches!(call.source, Source::Job | Source::Subagent) => {
+                memory.pauses = if stop == "pause" { memory.pauses + 1 } else { 0 };
+                memory.malformed += 1;
+            }
+            Cause::Fail(..) | Cause::Answer(..) | Cause::Tool(_) | Cause::Clear(_) | Cause::Hook(_) | Cause::Other => {}
         }
     }
 
@@ -146,14 +170,26 @@ impl World {
                     Ok(())
                 }
             }
-            Effect::Record { message, .. } => {
-                if message.blocks.is_empty() {
-                    Err("it records an empty message".into())
-                } else {
-                    Ok(())
-                }
-            }
+            Effect::Record { agent, message } => self.check_message(agent, &message),
         }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other messages promise nothing")]
+    fn check_message(&mut self, agent: AgentId, message: &Message) -> Result<(), String> {
+        if message.blocks.is_empty() {
+            return Err("it records an empty message".into());
+        }
+        let memory = self.memory.entry(agent).or_default();
+        match message.origin {
+            Origin::Prompt | Origin::FollowUp(_) => memory.task.push(message.text()),
+            Origin::Recovery if message.text() == words::EMPTY => memory.empty += 1,
+            Origin::Model => memory.empty = 0,
+            _ => {}
+        }
+        if memory.empty > 2 {
+            return Err("a third empty answer in a row is asked about".into());
+        }
+        memory.recorded(message, self.params.loop_limit)
     }
 
     fn check_call(&mut self, call: ModelCall) -> Result<(), String> {
@@ -197,6 +233,19 @@ impl World {
         {
             return fail("more than any tokenizer could fit into the window");
         }
+        if call.source != Source::Summary {
+            let retries = self.params.patience.retries;
+            let memory = self.memory.entry(call.agent).or_default();
+            if memory.failed > 2 * retries + 8 {
+                return fail("one request fails again and again");
+            }
+            if memory.malformed > 4 {
+                return fail("answers that do not count, again and again");
+            }
+            if let Err(broken) = memory.request(&call, &self.params) {
+                return fail(&broken);
+            }
+        }
         self.calls.insert(call.id, call);
         Ok(())
     }
@@ -223,12 +272,22 @@ impl World {
     fn check_notice(&mut self, notice: Notice, cause: &Cause) -> Result<(), String> {
         match notice {
             Notice::Continued { agent, transition } => self.check_transition(agent, transition, cause),
-            Notice::Turn { agent, .. } => {
+            Notice::AgentStarted { .. } => {
+                self.spawned += 1;
+                if self.spawned > self.params.max_turns.0 { Err("more sub-agents than turns".into()) } else { Ok(()) }
+            }
+            Notice::Turn { agent, message, model, .. } => {
+                let memory = self.memory.entry(agent).or_default();
+                memory.answered(&message, model);
+                (memory.failed, memory.malformed) = (0, 0);
                 self.turns += 1;
                 self.switched.remove(&agent);
                 if self.turns > self.params.max_turns.0 { Err("more turns than allowed".into()) } else { Ok(()) }
             }
-            Notice::ContextBoundary { layer, .. } => {
+            Notice::ContextBoundary { layer, agent, .. } => {
+                // A request that has been made smaller is another one.
+                let memory = self.memory.entry(agent).or_default();
+                (memory.failed, memory.malformed) = (0, 0);
                 *self.layers.entry(layer).or_default() += 1;
                 Ok(())
             }
@@ -285,8 +344,14 @@ impl World {
         match transition {
             Transition::NextTurn => match cause {
                 // A result may also be that of a sub-agent whose call has ended.
-                Cause::Tool(_) | Cause::Clear(_) | Cause::Answer(..) | Cause::Fail(..) | Cause::Other => {}
-                Cause::Hook(_) => return fail("a hook is no cause"),
+                // A hook's end is one when a background command has ended meanwhile.
+                Cause::Tool(_) | Cause::Clear(_) | Cause::Fail(..) | Cause::Hook(_) | Cause::Other => {}
+                Cause::Answer(..) => {
+                    let pauses = self.memory.entry(agent).or_default().pauses;
+                    if answer == "pause" && pauses > 5 && self.paused_without_calls(agent) {
+                        return fail("a sixth pause in a row");
+                    }
+                }
             },
             Transition::CollapseDrainRetry if failed != "shrink" && answer != "full" => {
                 return fail("nothing was too long");
@@ -329,6 +394,12 @@ impl World {
             Transition::CollapseDrainRetry => {}
         }
         Ok(())
+    }
+
+    /// Whether the newest message of the job is an answer that called nothing.
+    fn paused_without_calls(&self, agent: AgentId) -> bool {
+        let last = self.play.query.state().messages.last();
+        agent == AgentId::JOB && last.is_some_and(|message| message.role == Role::Assistant)
     }
 
     fn check_end(&mut self, end: Terminal) -> Result<(), String> {
