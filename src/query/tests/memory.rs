@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Memory {
     /// Which model thought, by the assistant message's blocks that call something: ids of calls are unique.
-    thought_by: BTreeMap<String, ModelSlot>,
+    thought_by: BTreeMap<ToolUseId, ModelSlot>,
     /// The last request of its own.
     previous: History,
     /// Images and thinking that were refused: they may not come again.
     refused_media: Vec<String>,
-    refused_thinking: Vec<String>,
+    refused_thinking: Vec<ToolUseId>,
+    thinking_refusals: u32,
     /// What has to be in every request: the task, and each follow-up that was taken.
     pub(super) task: Vec<String>,
     /// Equal calls with equal results in a row.
@@ -30,15 +31,15 @@ pub(super) struct Memory {
     pub(super) compacting: u32,
 }
 
-fn thinking_ids(message: &Message) -> impl Iterator<Item = String> {
+fn thinking_ids(message: &Message) -> impl Iterator<Item = &ToolUseId> {
     let thinks = message.blocks.iter().any(is_thinking);
-    message.tool_uses().filter(move |_| thinks).map(|call| call.id.to_string())
+    message.tool_uses().filter(move |_| thinks).map(|call| &call.id)
 }
 
 impl Memory {
     /// An answer joined the conversation.
     pub(super) fn answered(&mut self, message: &Message, model: ModelSlot) {
-        self.thought_by.extend(thinking_ids(message).map(|id| (id, model)));
+        self.thought_by.extend(thinking_ids(message).map(|id| (id.clone(), model)));
     }
 
     /// A request that holds what it may not, or lacks what it must hold.
@@ -57,12 +58,15 @@ impl Memory {
             };
         }
         self.compacting = 0;
+        if self.thinking_refusals > 1 {
+            return Err("it goes on after thinking was refused twice".into());
+        }
         for message in call.history.iter() {
             for id in thinking_ids(message) {
-                if self.thought_by.get(&id).is_some_and(|model| *model != call.model) {
+                if self.thought_by.get(id).is_some_and(|model| *model != call.model) {
                     return Err(format!("thinking of another model, with call {id}"));
                 }
-                if self.refused_thinking.contains(&id) {
+                if self.refused_thinking.contains(id) {
                     return Err(format!("thinking that was refused, with call {id}"));
                 }
             }
@@ -79,8 +83,11 @@ impl Memory {
                 return Err("bound thinking after a message that has changed".into());
             }
         }
-        let text: String = call.history.iter().map(|message| message.text()).collect::<Vec<_>>().join("\n");
-        if let Some(missing) = self.task.iter().find(|task| !text.contains(task.as_str())) {
+        let said = |task: &String| {
+            let says = |block: &Block| matches!(block, Block::Text(text) if text.contains(task.as_str()));
+            call.history.iter().any(|message| message.role == Role::User && message.blocks.iter().any(says))
+        };
+        if let Some(missing) = self.task.iter().find(|task| !said(task)) {
             return Err(format!("the task is lost: {missing}"));
         }
         self.previous = call.history.clone();
@@ -96,7 +103,8 @@ impl Memory {
                 .extend(results.filter(|result| !result.media.is_empty()).map(|result| result.id.to_string()));
         }
         if remedy == "thinking" {
-            self.refused_thinking.extend(shown.iter().flat_map(|message| thinking_ids(message).collect::<Vec<_>>()));
+            self.thinking_refusals += 1;
+            self.refused_thinking.extend(shown.iter().flat_map(|message| thinking_ids(message)).cloned());
         }
     }
 

@@ -10,7 +10,7 @@ use crate::units::Prices;
 use std::collections::BTreeMap;
 
 /// The standard set of seeds: enough for a million model calls.
-const SEEDS: u64 = 24_000;
+const SEEDS: u64 = 112_000;
 
 /// Numbers from a seed (`SplitMix64`).
 struct Rng(u64);
@@ -78,6 +78,10 @@ fn seeded(seed: u64) -> (Params, Mood) {
     params.max_turns = Turns(if long { 30 + rng.below(60) as u32 } else { 1 + rng.below(25) as u32 });
     let windows: &[u64] = if long { &[12_000, 24_000, 40_000] } else { &[6_000, 40_000, 60_000, 200_000] };
     params.caps.tokens = Tokens(*rng.pick(&[20_000, 200_000, 5_000_000, 5_000_000, 5_000_000]));
+    if mood == Mood::Lazy && rng.chance(50) {
+        // Small enough to be reached, large enough that the last tenth would do for another call.
+        params.caps.tokens = Tokens(30_000);
+    }
     params.keep_working = rng.chance(if mood == Mood::Lazy { 60 } else { 15 });
     params.task_budget = rng.chance(20).then_some(Tokens(50_000));
     params.patience.retries = rng.below(4) as u32;
@@ -227,7 +231,8 @@ impl Adversary {
 
     fn usage(&mut self, call: &ModelCall) -> String {
         let bytes: usize = call.history.iter().map(|message| message.weight()).sum();
-        let honest = (bytes as u64 / 3 + 300, self.rng.below(call.max_output.0.min(900)));
+        let least = if self.mood == Mood::Lazy { 500 } else { 0 };
+        let honest = (bytes as u64 / 3 + 300, least + self.rng.below(call.max_output.0.min(900) - least));
         let (input, output) = if self.honest {
             honest
         } else {
@@ -425,7 +430,7 @@ fn whatever_happens_the_rules_hold() {
         sum.layers.into_iter().for_each(|(layer, count)| *whole.layers.entry(layer).or_default() += count);
     }
     // What the simulation never reaches, it proves nothing about.
-    assert!(whole.calls >= 200_000, "only {} model calls", whole.calls);
+    assert!(whole.calls >= 1_000_000, "only {} model calls", whole.calls);
     for reason in crate::outcome::TerminalReason::ALL {
         assert!(whole.terminals.contains_key(reason.code()), "never {}: {:?}", reason.code(), whole.terminals);
     }
