@@ -184,6 +184,7 @@ fn params(
 ) -> Params {
     let job = run.job;
     let model = &job.model;
+    let is_recorded = matches!(model.provider, Provider::Replay { .. });
     Params {
         prompt,
         follow_ups: job.follow_ups.clone(),
@@ -194,7 +195,8 @@ fn params(
         models: Models {
             main: limits(model),
             fallback: model.fallback.as_deref().map(limits),
-            small: model.small.as_deref().map(limits),
+            // Recorded answers have one order; a call beside the others would take one of theirs.
+            small: model.small.as_deref().filter(|_| !is_recorded).map(limits),
         },
         overhead,
         deadline: run.deadline,

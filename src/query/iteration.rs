@@ -155,7 +155,7 @@ impl Agent {
                 Ask::Turn => self.state.view.lacks_thinking(),
                 Ask::Compact(_) => true,
             },
-            clearing: if ask == Ask::Turn { self.clearing(sh) } else { None },
+            clearing: if ask == Ask::Turn { self.clearing(sh, prompt) } else { None },
             task_budget: if source == Source::Job { task_budget(sh) } else { None },
             model: self.state.model,
             source,
@@ -196,11 +196,15 @@ impl Agent {
     }
 
     /// What the provider is asked to clear: on models that bind their thinking nothing can be cleared here.
-    fn clearing(&self, sh: &Shared) -> Option<Clearing> {
+    fn clearing(&self, sh: &Shared, prompt: Tokens) -> Option<Clearing> {
         if !sh.params.features.provider_clearing || !sh.limits(self.state.model).binds_thinking {
             return None;
         }
         let window = self.window(sh);
+        // Long before there is anything to clear, a server need not even know the field.
+        if prompt.0.saturating_mul(2) < window.relief_at().0 {
+            return None;
+        }
         Some(Clearing {
             trigger: window.relief_at(),
             keep: View::protected_results(&self.state.messages),

@@ -292,3 +292,25 @@ fn a_prompt_that_is_refused_at_once_leaves_nothing_to_compact() {
     assert_eq!(ran.ending("job"), "failed context_exhausted prompt_too_long");
     assert_eq!(mock.requests().len(), 1);
 }
+
+#[test]
+fn a_provider_that_clears_by_itself_is_asked_to_and_its_own_number_is_reported() {
+    let mock = scripted(
+        |turn, _| match turn {
+            1..=3 => look(turn).usage(5_000 * u64::try_from(turn).unwrap(), 20).cleared(2 * u64::from(turn == 3), 900),
+            4 => mend(),
+            _ => text("Done."),
+        },
+        |_| text("never asked"),
+    );
+    let job = windowed(&mock, 60_000, "mend a.txt", GATE).replace("mock-1", "claude-sonnet-5-5");
+    let ran = case(&mock, "").job("job", &job).run().expect(0);
+    let requests = mock.requests();
+    assert!(requests[0].body.get("context_management").is_none(), "nothing to clear yet");
+    let edit = &requests[3].body["context_management"]["edits"][0];
+    assert_eq!(edit["type"], "clear_tool_uses_20250919", "{}", requests[3].body);
+    let events = ran.file("events.jsonl");
+    assert!(events.contains("\"layer\":\"micro_compact\",\"agent\":0,\"freed_tokens\":900"), "{events}");
+    assert!(!requests.iter().any(|request| String::from_utf8_lossy(&request.bytes).contains("old result cleared")));
+    clean(&mock);
+}
