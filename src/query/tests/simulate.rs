@@ -116,6 +116,8 @@ fn seeded(seed: u64) -> (Params, Mood) {
 struct Adversary {
     rng: Rng,
     mood: Mood,
+    /// Pauses and pauses again.
+    pauses: bool,
     /// Says honestly what calls use.
     honest: bool,
     next_id: u64,
@@ -221,6 +223,7 @@ impl Adversary {
             blocks.pop();
         }
         let stop = match self.mood {
+            Mood::Cut if self.pauses => "pause",
             Mood::Cut => *self.rng.pick(&["max", "max", "end", "pause", "full", "tools"]),
             _ if self.rng.chance(4) => *self.rng.pick(&["max", "full", "pause", "refusal", "tools"]),
             _ => "end",
@@ -286,6 +289,9 @@ impl Adversary {
             self.next_id += 1;
             return vec![format!("Read:t{}", self.next_id)];
         }
+        if self.pauses && self.rng.chance(90) {
+            return vec!["text".into()];
+        }
         let stops = match self.mood {
             Mood::Lazy => 70,
             Mood::Long | Mood::BadCompactor => 2,
@@ -310,7 +316,8 @@ impl Adversary {
         if !kind.starts_with(char::is_uppercase) {
             return kind.into();
         }
-        if self.rng.chance(1) && !self.used_ids.is_empty() {
+        let repeats = if self.mood == Mood::Cut { 15 } else { 1 };
+        if self.rng.chance(repeats) && !self.used_ids.is_empty() {
             return format!("{kind}:{}", self.rng.pick(&self.used_ids));
         }
         self.next_id += 1;
@@ -351,7 +358,9 @@ fn play(seed: u64, sum: &mut Sum) -> Result<(), String> {
     let (params, mood) = seeded(seed);
     let mut rng = Rng(seed);
     let honest = rng.chance(80);
-    let mut adversary = Adversary { rng, mood, honest, next_id: 0, used_ids: Vec::new(), plans: BTreeMap::new() };
+    let pauses = mood == Mood::Cut && rng.chance(20);
+    let mut adversary =
+        Adversary { rng, mood, pauses, honest, next_id: 0, used_ids: Vec::new(), plans: BTreeMap::new() };
     let mut world = World::new(params);
     let step = |world: &mut World, line: String| {
         world.play(line).map_err(|broken| {
