@@ -124,10 +124,7 @@ impl World {
                     memory.refused(remedy);
                 }
             }
-            Cause::Answer(_, stop) if matches!(call.source, Source::Job | Source::Subagent) => {
-                memory.pauses = if stop == "pause" { memory.pauses + 1 } else { 0 };
-                memory.malformed += 1;
-            }
+            Cause::Answer(..) if matches!(call.source, Source::Job | Source::Subagent) => memory.malformed += 1,
             Cause::Fail(..) | Cause::Answer(..) | Cause::Tool(_) | Cause::Clear(_) | Cause::Hook(_) | Cause::Other => {}
         }
     }
@@ -279,6 +276,8 @@ impl World {
             Notice::Turn { agent, message, model, .. } => {
                 let memory = self.memory.entry(agent).or_default();
                 memory.answered(&message, model);
+                let pause = matches!(cause, Cause::Answer(_, stop) if stop == "pause");
+                memory.pauses = if pause { memory.pauses + 1 } else { 0 };
                 (memory.failed, memory.malformed) = (0, 0);
                 self.turns += 1;
                 self.switched.remove(&agent);
