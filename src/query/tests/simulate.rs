@@ -118,6 +118,8 @@ struct Adversary {
     mood: Mood,
     /// Pauses and pauses again.
     pauses: bool,
+    /// Uses the ids of its calls again and again.
+    repeats: bool,
     /// Says honestly what calls use.
     honest: bool,
     next_id: u64,
@@ -292,6 +294,9 @@ impl Adversary {
         if self.pauses && self.rng.chance(90) {
             return vec!["text".into()];
         }
+        if self.repeats && self.rng.chance(90) {
+            return vec![self.block()];
+        }
         let stops = match self.mood {
             Mood::Lazy => 70,
             Mood::Long | Mood::BadCompactor => 2,
@@ -316,7 +321,7 @@ impl Adversary {
         if !kind.starts_with(char::is_uppercase) {
             return kind.into();
         }
-        let repeats = if self.mood == Mood::Cut { 15 } else { 1 };
+        let repeats = if self.repeats { 80 } else { 1 };
         if self.rng.chance(repeats) && !self.used_ids.is_empty() {
             return format!("{kind}:{}", self.rng.pick(&self.used_ids));
         }
@@ -359,8 +364,9 @@ fn play(seed: u64, sum: &mut Sum) -> Result<(), String> {
     let mut rng = Rng(seed);
     let honest = rng.chance(80);
     let pauses = mood == Mood::Cut && rng.chance(20);
+    let repeats = mood == Mood::Cut && !pauses && rng.chance(20);
     let mut adversary =
-        Adversary { rng, mood, pauses, honest, next_id: 0, used_ids: Vec::new(), plans: BTreeMap::new() };
+        Adversary { rng, mood, pauses, repeats, honest, next_id: 0, used_ids: Vec::new(), plans: BTreeMap::new() };
     let mut world = World::new(params);
     let step = |world: &mut World, line: String| {
         world.play(line).map_err(|broken| {

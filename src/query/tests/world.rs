@@ -236,7 +236,8 @@ impl World {
             if memory.failed > 2 * retries + 8 {
                 return fail("one request fails again and again");
             }
-            if memory.malformed > 4 {
+            // Two after each of the ways on that ask for the same turn anew.
+            if memory.malformed > 10 {
                 return fail("answers that do not count, again and again");
             }
             if let Err(broken) = memory.request(&call, &self.params) {
