@@ -92,15 +92,17 @@ fn collapse_drain_retry_comes_before_a_compaction() {
 
 #[test]
 fn a_compaction_that_is_too_long_itself_gets_smaller_with_each_try() {
-    let script = format!("{}\n> fail shrink context", turns(&small(), 12, "Write", 300));
-    let script =
-        format!("{script}\n> fail shrink context\n> fail shrink context\n> fail shrink context\n> fail shrink context");
-    let trace = check(Params { models: small().models, ..small() }, &script);
+    let roomy = Params { models: params(&[], &[]).models, ..small() };
+    let script = format!("{}\n> fail shrink context", turns(&roomy, 40, "Write", 300));
+    let script = format!(
+        "{script}\n> fail shrink context\n> fail shrink context\n> fail shrink context\n> fail shrink context\n> fail shrink context"
+    );
+    let trace = check(roomy, &script);
     let asked: Vec<usize> = trace
         .lines()
         .filter_map(|line| line.split("call-model compact ").nth(1)?.split(' ').nth(2)?.parse().ok())
         .collect();
-    assert!(asked.len() >= 3 && asked.windows(2).all(|pair| pair[1] < pair[0]), "{asked:?}\n{trace}");
+    assert!(asked.len() == 4 && asked.windows(2).all(|pair| pair[1] < pair[0]), "{asked:?}\n{trace}");
     assert!(trace.contains("finish prompt_too_long"), "{trace}");
 }
 

@@ -6,7 +6,7 @@
 use super::world::World;
 use super::*;
 use crate::outcome::Transition;
-use crate::units::Prices;
+use crate::units::{Prices, TokenPrices, Usd};
 use std::collections::BTreeMap;
 
 /// The standard set of seeds: enough for a million model calls.
