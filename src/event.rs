@@ -362,9 +362,56 @@ pub struct JobReport {
     pub worktree: Option<std::path::PathBuf>,
     /// The end of the model's last words, for the reader; never judged.
     pub last_words: String,
+    /// Which of its attempts this report is about, from 1: the one that decided.
+    pub attempt: u32,
+    /// All of its attempts, in the order in which they began; empty where the job never started. `usage`, `cost` and `model_calls`
+    /// of the report are the sums over these.
+    pub attempts: Vec<AttemptReport>,
+}
+
+/// One attempt at a job: a whole query on a worktree of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttemptReport {
+    /// Its number, from 1.
+    pub number: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Responses that its loop accepted.
+    pub turns: Turns,
+    /// Calls that it sent, retries included.
+    pub model_calls: u32,
+    /// The sum over its calls.
+    pub usage: Usage,
+    /// The price of its calls; `None` where the model's price is not known.
+    pub cost: Option<Usd>,
+    /// When it began.
+    pub started_at: Elapsed,
+    /// How long it took.
+    pub duration: Duration,
+    /// The branch that holds its work; `None` when nothing was changed.
+    pub branch: Option<String>,
+    /// Its worktree, when it was kept.
+    pub worktree: Option<std::path::PathBuf>,
 }
 
 impl JobReport {
+    /// The report of its only attempt, as an attempt.
+    #[must_use]
+    pub fn as_attempt(&self, number: u32) -> AttemptReport {
+        AttemptReport {
+            number,
+            outcome: self.outcome.clone(),
+            turns: self.turns,
+            model_calls: self.model_calls,
+            usage: self.usage,
+            cost: self.cost,
+            started_at: self.started_at,
+            duration: self.duration,
+            branch: self.branch.clone(),
+            worktree: self.worktree.clone(),
+        }
+    }
+
     /// Tokens as `token_budget` counts them.
     #[must_use]
     pub fn counted_tokens(&self) -> Tokens {

@@ -70,6 +70,7 @@ pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, abort: Abort
         () = pass_on => {}
     }
     run.report.duration = context.clock.now().since(started_at);
+    run.report.attempts.push(run.report.as_attempt(1));
     run.report
 }
 
@@ -94,6 +95,8 @@ pub(super) fn blank_report(job: &PlannedJob, started_at: Elapsed) -> JobReport {
         commit: None,
         worktree: None,
         last_words: String::new(),
+        attempt: 1,
+        attempts: Vec::new(),
     }
 }
 

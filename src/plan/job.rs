@@ -3,6 +3,7 @@
 use super::endpoint::is_loopback;
 use super::matcher::ToolMatcher;
 use crate::event::JobInfo;
+use crate::outcome::Reason;
 use crate::spec::{Before, Keep, OnFail, Thinking, ToolHookEvent};
 use crate::units::{JobId, Prices, Tokens, Turns, Usd};
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct PlannedJob {
     pub follow_ups: Vec<String>,
     /// What it may use up.
     pub limits: Limits,
+    /// When it runs, and how often it is tried.
+    pub course: Course,
     /// For filters and reports.
     pub tags: Vec<String>,
     /// Globs, relative to the worktree: the agent's changes there are undone before the gates judge.
@@ -48,6 +51,65 @@ pub struct PlannedJob {
     pub hooks: Vec<HookPlan>,
     /// Hooks around tool calls, in the order of the job file.
     pub tool_hooks: Vec<ToolHookPlan>,
+    /// What happens to work that passed, and how it is signed.
+    pub publish: PublishPlan,
+}
+
+/// When a job runs, and how often it is tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// How often it is tried again from a fresh worktree, at most 20.
+    pub retries: u32,
+    /// The reasons that it is tried again for; empty: every failure or error that another try could change.
+    pub retry_on: Vec<Reason>,
+    /// How many tries run side by side, 1 to 16; the first that passes stops the others.
+    pub attempts: u32,
+    /// Jobs of the run that must have passed before.
+    pub needs: Vec<JobId>,
+    /// Higher starts first; -1000 to 1000.
+    pub priority: i32,
+    /// The group that it belongs to.
+    pub group: Option<Group>,
+}
+
+impl Default for Course {
+    fn default() -> Self {
+        Self { retries: 0, retry_on: Vec::new(), attempts: 1, needs: Vec::new(), priority: 0, group: None }
+    }
+}
+
+/// Jobs of which only so many run at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// How many at once, at least 1; the same in every job that names the group.
+    pub max: u32,
+}
+
+/// What happens to work that passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishPlan {
+    /// How far it goes.
+    pub on_pass: OnPass,
+    /// The message of the commit, templates filled in; `None`: one that is made from the job.
+    pub commit_message: Option<String>,
+    /// `Name <address>` of the author; `None`: git's own.
+    pub author: Option<String>,
+}
+
+/// How far work that passed goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnPass {
+    /// The patch is all that is left.
+    None,
+    /// The branch stays in the repository.
+    #[default]
+    Branch,
+    /// The branch is pushed.
+    Push,
+    /// It is pushed, and a pull request is opened.
+    PullRequest,
 }
 
 impl PlannedJob {

@@ -2,7 +2,7 @@
 
 use super::expand::{Named, head};
 use super::gates::stop_hooks;
-use super::job::{Limits, PlannedJob};
+use super::job::{Course, Limits, OnPass, PlannedJob, PublishPlan};
 use super::model::model;
 use super::resolve::{JobFile, Request};
 use super::scope::Scope;
@@ -79,6 +79,8 @@ fn planned(
         gates,
         hooks,
         tool_hooks: tool_hooks?,
+        course: Course::default(),
+        publish: PublishPlan { on_pass: OnPass::default(), commit_message: None, author: None },
     })
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn report(name: &str, reason: Reason) -> JobReport {
         budget_exhausted: false,
     };
     let red = reason == Reason::GateFailed;
-    JobReport {
+    let mut report = JobReport {
         info: info(name),
         outcome: Outcome {
             reason,
@@ -79,7 +79,11 @@ pub(crate) fn report(name: &str, reason: Reason) -> JobReport {
         commit: Some("2222222".into()),
         worktree: None,
         last_words: "All done.".into(),
-    }
+        attempt: 1,
+        attempts: Vec::new(),
+    };
+    report.attempts.push(report.as_attempt(1));
+    report
 }
 
 pub(crate) fn finished(name: &str, reason: Reason) -> RunEventKind {

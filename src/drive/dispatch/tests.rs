@@ -2,7 +2,7 @@ use super::*;
 use crate::event::RunInfo;
 use crate::model::{Http, Timeouts};
 use crate::output::SinkSettings;
-use crate::plan::{Keep, Limits, ModelPlan, Provider, Source, WorktreePlan};
+use crate::plan::{Course, Keep, Limits, ModelPlan, OnPass, Provider, PublishPlan, Source, WorktreePlan};
 use crate::query::Patience;
 use crate::report::paint::{ColorChoice, Tty};
 use crate::units::{JobId, RunId, Tokens, Turns};
@@ -13,6 +13,8 @@ fn job(name: &str) -> PlannedJob {
     PlannedJob {
         hooks: Vec::new(),
         tool_hooks: Vec::new(),
+        course: Course::default(),
+        publish: PublishPlan { on_pass: OnPass::None, commit_message: None, author: None },
         id: JobId::new(name).unwrap(),
         file: "a.toml".into(),
         stem: "a".into(),

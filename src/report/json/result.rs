@@ -1,7 +1,7 @@
 //! `result.json`: all that is known about a job when it has ended.
 
 use super::value::{self, SCHEMA, UsageValue};
-use crate::event::{GateReport, GateStatus, JobReport, LoopCounts};
+use crate::event::{AttemptReport, GateReport, GateStatus, JobReport, LoopCounts};
 use crate::outcome::{AbortReason, Fault, ModelError, Transition};
 use crate::query::Layer;
 use crate::report::cut;
@@ -74,6 +74,17 @@ struct CountsValue {
 #[derive(Serialize)]
 struct AttemptValue<'a> {
     reason: &'a str,
+    attempt: u32,
+    verdict: &'a str,
+    message: String,
+    turns: u32,
+    model_calls: u32,
+    usage: UsageValue,
+    cost_usd: Option<f64>,
+    started_at_s: f64,
+    duration_s: f64,
+    branch: Option<&'a str>,
+    worktree: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -111,8 +122,8 @@ pub fn result_file(run: &RunId, report: &JobReport) -> String {
         branch: report.branch.as_deref(),
         commit: report.commit.as_deref(),
         worktree: report.worktree.as_ref().map(|path| path.display().to_string()),
-        attempt: 1,
-        attempts: vec![AttemptValue { reason: outcome.reason.code() }],
+        attempt: report.attempt,
+        attempts: report.attempts.iter().map(attempt).collect(),
         run: &run.0,
         file: &report.info.file,
         stem: &report.info.stem,
@@ -126,6 +137,23 @@ pub fn result_file(run: &RunId, report: &JobReport) -> String {
         detail: &outcome.detail,
         last_words: &report.last_words,
     })
+}
+
+fn attempt(attempt: &AttemptReport) -> AttemptValue<'_> {
+    AttemptValue {
+        reason: attempt.outcome.reason.code(),
+        attempt: attempt.number,
+        verdict: attempt.outcome.verdict().code(),
+        message: cut::one_line(&attempt.outcome.message, 2_000),
+        turns: attempt.turns.0,
+        model_calls: attempt.model_calls,
+        usage: (&attempt.usage).into(),
+        cost_usd: value::dollars(attempt.cost),
+        started_at_s: value::at(attempt.started_at),
+        duration_s: value::seconds(attempt.duration),
+        branch: attempt.branch.as_deref(),
+        worktree: attempt.worktree.as_ref().map(|path| path.display().to_string()),
+    }
 }
 
 /// Every layer is named, also one that never acted: zero is an answer.
@@ -186,11 +214,12 @@ mod tests {
             "usage": { "input_tokens": 1000, "cache_read_tokens": 5000, "cache_write_tokens": 200, "output_tokens": 300 },
             "cost_usd": 0.0123, "duration_s": 12.3,
             "protected_changes": [], "base": "1111111", "branch": "runner/r/fix", "commit": "2222222", "worktree": null,
-            "attempt": 1, "attempts": [{ "reason": "completed" }]
+            "attempt": 1
         });
         for (key, wanted) in expected.as_object().unwrap() {
             assert_eq!(value.get(key), Some(wanted), "{key}");
         }
+        assert_eq!(value["attempts"][0]["reason"], "completed");
         let gate = &value["gates"][0];
         for (key, wanted) in json!({ "name": "tests", "before": "fail", "after": "pass", "exit_code": 0, "runs": 3 })
             .as_object()

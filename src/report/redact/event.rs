@@ -104,6 +104,8 @@ impl Redactor {
             commit: _,
             worktree: _,
             last_words,
+            attempt: _,
+            attempts,
         } = report;
         self.job(info);
         self.outcome(outcome);
@@ -113,6 +115,10 @@ impl Redactor {
         self.all(protected_changes);
         self.all(branch);
         self.text(last_words);
+        for attempt in attempts {
+            self.outcome(&mut attempt.outcome);
+            self.all(&mut attempt.branch);
+        }
     }
 
     fn gate(&self, gate: &mut GateReport) {
