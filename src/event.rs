@@ -223,7 +223,7 @@ pub struct RunInfo {
     /// How many run at once.
     pub slots: usize,
     /// The runner's version.
-    pub version: &'static str,
+    pub version: String,
 }
 
 /// What is known about a job before it begins.
@@ -312,6 +312,9 @@ pub enum GateStatus {
 }
 
 impl GateStatus {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Pass, Self::Fail, Self::Error];
+
     /// The stable code.
     #[must_use]
     pub const fn code(self) -> &'static str {

@@ -22,6 +22,10 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Passed, Self::Failed, Self::Usage, Self::Error, Self::NoJobs, Self::Interrupted, Self::Terminated];
+
     /// The number that the process exits with.
     #[must_use]
     pub const fn code(self) -> u8 {

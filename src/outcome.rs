@@ -128,6 +128,10 @@ pub enum AbortReason {
 }
 
 impl AbortReason {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Interrupt, Self::Timeout, Self::CostLimit, Self::FailFast, Self::LoopDetected, Self::Input];
+
     /// The stable code.
     #[must_use]
     pub const fn code(self) -> &'static str {
@@ -174,6 +178,29 @@ pub enum ModelErrorKind {
 }
 
 impl ModelErrorKind {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Auth,
+        Self::Billing,
+        Self::ModelNotFound,
+        Self::InvalidRequest,
+        Self::ContextExhausted,
+        Self::OutputTruncated,
+        Self::Media,
+        Self::Refused,
+        Self::MalformedOutput,
+        Self::RateLimited,
+        Self::Overloaded,
+        Self::Api,
+        Self::Stream,
+    ];
+
+    /// The stable code: that of the reason that a job with this error carries.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        self.reason().code()
+    }
+
     /// The reason that a job with this error carries.
     #[must_use]
     pub const fn reason(self) -> Reason {
@@ -247,6 +274,21 @@ pub enum HookKind {
     Stop,
     /// A hook around tool calls.
     Tool,
+}
+
+impl HookKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Gate, Self::Stop, Self::Tool];
+
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Gate => "gate",
+            Self::Stop => "stop",
+            Self::Tool => "tool",
+        }
+    }
 }
 
 /// What was found about a job: the first thing that a person reads.

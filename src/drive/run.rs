@@ -79,7 +79,7 @@ async fn drive(
         folder: folder.clone(),
         jobs: plan.jobs.iter().map(PlannedJob::info).collect(),
         slots,
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").into(),
     };
     let hidden = secrets::hidden(&snapshot.env, &key_names);
     let git_dir = repository.as_ref().map(|repository| repository.common_dir().to_owned());
@@ -141,6 +141,7 @@ fn sink_settings(args: &RunArgs, snapshot: &Snapshot, run: RunInfo, secrets: Vec
     };
     SinkSettings {
         settings: settings_of(args, &run),
+        plan: serde_json::Value::Null,
         run,
         git_dir: None,
         junit_extra: args.junit.as_ref().map(|path| snapshot.cwd.join(path)),

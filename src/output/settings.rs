@@ -18,6 +18,8 @@ pub struct SinkSettings {
     pub git_dir: Option<PathBuf>,
     /// What the run was told, by name, for `run.json`.
     pub settings: BTreeMap<String, String>,
+    /// What is needed to go on with it, for `run.json`.
+    pub plan: serde_json::Value,
     /// A second place for `junit.xml`.
     pub junit_extra: Option<PathBuf>,
     /// A second place for the events.

@@ -28,6 +28,7 @@ pub struct Sink {
     junit: Junit,
     summary: Summary,
     settings: BTreeMap<String, String>,
+    plan: serde_json::Value,
     junit_extra: Option<PathBuf>,
     events: Vec<Lines>,
     github: Option<GithubFiles>,
@@ -67,6 +68,7 @@ impl Sink {
             junit: Junit::new(run),
             summary: Summary::default(),
             settings: settings.settings,
+            plan: settings.plan,
             junit_extra: settings.junit_extra,
             events,
             github: settings.github,
@@ -197,7 +199,7 @@ impl Sink {
     }
 
     fn write_run(&self) -> Result<()> {
-        self.files.replace(&self.folder.file("run.json"), &json::run_file(&self.stats, &self.settings))
+        self.files.replace(&self.folder.file("run.json"), &json::run_file(&self.stats, &self.settings, &self.plan))
     }
 
     /// Tells GitHub. A page that could not be written is shown as a warning and changes nothing else: the run's own reports

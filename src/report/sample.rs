@@ -29,7 +29,7 @@ pub(crate) fn run(jobs: &[&str]) -> RunInfo {
         shown_folder: ".runner/runs/20261130-235522-3f2a9c".into(),
         jobs: jobs.iter().map(|name| info(name)).collect(),
         slots: 2,
-        version: "0.1.0",
+        version: "0.1.0".into(),
     }
 }
 

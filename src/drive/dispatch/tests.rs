@@ -69,13 +69,14 @@ fn dispatcher(folder: &Path, jobs: Vec<PlannedJob>) -> (Dispatcher, RunInfo) {
         shown_folder: "run".into(),
         jobs: jobs.iter().map(PlannedJob::info).collect(),
         slots: 2,
-        version: "0",
+        version: "0".into(),
     };
     let tty = Tty { is_terminal: false, no_color: true, clicolor_force: false, dumb: true };
     let sink = Sink::open(SinkSettings {
         run: info.clone(),
         git_dir: None,
         settings: BTreeMap::new(),
+        plan: serde_json::Value::Null,
         junit_extra: None,
         events_extra: None,
         format: crate::output::Format::Plain,

@@ -49,6 +49,7 @@ impl Case {
             run,
             git_dir: None,
             settings: BTreeMap::new(),
+            plan: serde_json::Value::Null,
             junit_extra: None,
             events_extra: None,
             format: Format::Pretty,

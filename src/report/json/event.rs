@@ -97,7 +97,7 @@ fn run_started(object: Object, info: &RunInfo) -> Object {
     object
         .with("schema", SCHEMA)
         .with("run", &info.id.0)
-        .with("version", info.version)
+        .with("version", info.version.as_str())
         .with("started_at", &info.started_at)
         .with("folder", info.folder.display().to_string())
         .with("slots", info.slots)

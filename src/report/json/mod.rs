@@ -2,6 +2,7 @@
 //! changes its meaning within one [`SCHEMA`].
 
 mod event;
+pub mod read;
 mod result;
 mod run;
 mod transcript;

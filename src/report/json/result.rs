@@ -2,7 +2,7 @@
 
 use super::value::{self, SCHEMA, UsageValue};
 use crate::event::{AttemptReport, GateReport, GateStatus, JobReport, LoopCounts};
-use crate::outcome::{AbortReason, Fault, ModelError, Transition};
+use crate::outcome::{AbortReason, Fault, HookEvidence, ModelError, Transition};
 use crate::query::Layer;
 use crate::report::cut;
 use crate::units::RunId;
@@ -46,6 +46,16 @@ struct ResultFile<'a> {
     error: Option<ErrorValue<'a>>,
     detail: &'a str,
     last_words: &'a str,
+    terminal_message: Option<&'a str>,
+    hook: Option<HookValue<'a>>,
+}
+
+#[derive(Serialize)]
+struct HookValue<'a> {
+    kind: &'a str,
+    name: &'a str,
+    tail: &'a str,
+    broken: bool,
 }
 
 #[derive(Serialize)]
@@ -77,6 +87,7 @@ struct AttemptValue<'a> {
     attempt: u32,
     verdict: &'a str,
     message: String,
+    detail: &'a str,
     turns: u32,
     model_calls: u32,
     usage: UsageValue,
@@ -136,6 +147,8 @@ pub fn result_file(run: &RunId, report: &JobReport) -> String {
         error: terminal.and_then(|terminal| terminal.error.as_ref()).map(error),
         detail: &outcome.detail,
         last_words: &report.last_words,
+        terminal_message: terminal.map(|terminal| terminal.message.as_str()),
+        hook: terminal.and_then(|terminal| terminal.hook.as_ref()).map(hook),
     })
 }
 
@@ -145,6 +158,7 @@ fn attempt(attempt: &AttemptReport) -> AttemptValue<'_> {
         attempt: attempt.number,
         verdict: attempt.outcome.verdict().code(),
         message: cut::one_line(&attempt.outcome.message, 2_000),
+        detail: &attempt.outcome.detail,
         turns: attempt.turns.0,
         model_calls: attempt.model_calls,
         usage: (&attempt.usage).into(),
@@ -183,9 +197,13 @@ fn gate(gate: &GateReport) -> GateValue<'_> {
     }
 }
 
+fn hook(hook: &HookEvidence) -> HookValue<'_> {
+    HookValue { kind: hook.kind.code(), name: &hook.name, tail: &hook.tail, broken: hook.broken }
+}
+
 fn error(error: &ModelError) -> ErrorValue<'_> {
     ErrorValue {
-        code: error.kind.reason().code(),
+        code: error.kind.code(),
         message: &error.message,
         request_id: error.request_id.as_deref(),
         status: error.status,

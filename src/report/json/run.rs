@@ -25,6 +25,7 @@ struct RunFile<'a> {
     unpriced_jobs: usize,
     jobs: Vec<JobValue<'a>>,
     warnings: Vec<WarningValue<'a>>,
+    plan: &'a serde_json::Value,
 }
 
 #[derive(Serialize)]
@@ -57,14 +58,14 @@ struct WarningValue<'a> {
     text: &'a str,
 }
 
-/// The text of `run.json`. `settings` is what the run was told, by name, for readers.
+/// The text of `run.json`. `settings` is what the run was told, by name, for readers; `plan` is what is needed to go on with it.
 #[must_use]
-pub fn run_file(stats: &RunStats, settings: &BTreeMap<String, String>) -> String {
+pub fn run_file(stats: &RunStats, settings: &BTreeMap<String, String>, plan: &serde_json::Value) -> String {
     let totals = stats.totals();
     value::file(&RunFile {
         schema: SCHEMA,
         run: &stats.run.id.0,
-        version: stats.run.version,
+        version: &stats.run.version,
         started_at: &stats.run.started_at,
         exit_code: stats.exit.map(crate::exit::ExitStatus::code),
         duration_s: value::at(stats.now),
@@ -94,6 +95,7 @@ pub fn run_file(stats: &RunStats, settings: &BTreeMap<String, String>) -> String
                 text: &warning.text,
             })
             .collect(),
+        plan,
     })
 }
 
@@ -126,7 +128,7 @@ mod tests {
 
     fn parsed(stats: &RunStats) -> Value {
         let settings = BTreeMap::from([("jobs".to_owned(), "2".to_owned())]);
-        serde_json::from_str(&run_file(stats, &settings)).unwrap()
+        serde_json::from_str(&run_file(stats, &settings, &Value::Null)).unwrap()
     }
 
     #[test]
