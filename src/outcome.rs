@@ -8,6 +8,7 @@ mod reason;
 
 pub use reason::{Fault, Reason, Verdict};
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Why the query loop ended.
@@ -69,7 +70,8 @@ impl TerminalReason {
 }
 
 /// Why the loop went on instead of ending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Transition {
     /// Tools ran, or a queued input was taken: the model is asked again.
     NextTurn,

@@ -3,12 +3,13 @@
 //! No bare integer crosses a module boundary, so a token can never be added to a turn. All arithmetic saturates:
 //! a provider that reports nonsense must not be able to panic a job.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign};
 use std::time::Duration;
 
 /// A number of model turns: responses that the loop accepted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Turns(pub u32);
 
 impl Turns {
@@ -26,7 +27,7 @@ impl fmt::Display for Turns {
 }
 
 /// A number of tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tokens(pub u64);
 
 impl Tokens {
@@ -72,7 +73,7 @@ impl fmt::Display for Tokens {
 ///
 /// The finest list price is $0.01 for a million tokens, 10,000 pico-dollars a token, so every product of a price
 /// and a token count is exact. The range ends at about 18 million dollars.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Usd(u64);
 
 impl Usd {
@@ -244,7 +245,7 @@ impl fmt::Display for RunId {
 }
 
 /// Token counts of one model call or of many, as the provider bills them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Input that was neither read from nor written to a cache.
     pub input: Tokens,

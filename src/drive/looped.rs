@@ -105,8 +105,8 @@ fn from_notice(run: &mut JobRun<'_>, notice: Notice) -> Option<RunEventKind> {
         Notice::InputCompleted(QueuedInput::FollowUp(index)) => RunEventKind::InputCompleted(index),
         Notice::InputStarted(QueuedInput::Command(id)) => RunEventKind::Loop(LoopEvent::CommandNoticed(id)),
         Notice::InputCompleted(QueuedInput::Command(id)) => RunEventKind::Loop(LoopEvent::CommandCompleted(id)),
-        // The hook's own event says it, and the boundary's.
-        Notice::HookJudged { .. } | Notice::Compacted { .. } => return None,
+        // The hook's own event says it, and the boundary's; a savepoint is for the transcript.
+        Notice::HookJudged { .. } | Notice::Compacted { .. } | Notice::Savepoint { .. } => return None,
         Notice::LimitReached(message) => RunEventKind::Note(message),
         Notice::ReserveExceeded { call, reserved, used } => RunEventKind::Warning(format!(
             "model call {} used {} tokens, more than the {} that were set aside for it",

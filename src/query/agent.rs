@@ -151,6 +151,7 @@ impl Agent {
         self.task = blocks.collect();
         let message = sh.message(Role::User, Origin::Prompt, self.task.clone());
         self.append(sh, &message);
+        self.save(sh, None);
         self.iterate(sh, Tries::default(), false);
     }
 

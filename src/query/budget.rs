@@ -62,6 +62,12 @@ impl Ledger {
         Self { caps, used, spent: Usd::ZERO, held: (Tokens(0), Usd::ZERO) }
     }
 
+    /// A ledger that goes on where another one has ended.
+    #[must_use]
+    pub const fn going_on(caps: Caps, used: Usage, spent: Usd) -> Self {
+        Self { caps, used, spent, held: (Tokens(0), Usd::ZERO) }
+    }
+
     /// Sets a call's worst case aside: the whole prompt as dearest input, and the whole output cap. It stays set aside until
     /// [`release`](Self::release).
     ///

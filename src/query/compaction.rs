@@ -110,9 +110,10 @@ impl Agent {
         let failures = if helped { 0 } else { self.count_failure(sh, compaction, "it freed too little".into()) };
         let auto_compact = AutoCompact { turns_since: 0, count: count + 1, failures };
         self.state = State { messages, view, auto_compact, ..self.taken() };
-        match &compaction.after {
-            Some(_) => self.go_on(sh, Transition::ReactiveCompactRetry),
-            None => self.iterate(sh, Tries::default(), true),
+        if compaction.after.is_some() {
+            return self.go_on(sh, Transition::ReactiveCompactRetry);
         }
+        self.save(sh, None);
+        self.iterate(sh, Tries::default(), true);
     }
 }

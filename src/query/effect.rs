@@ -1,9 +1,11 @@
 //! What a query may ask the driver for: the only way in which the core reaches the world.
 
 use super::event::{AgentId, CallId, ToolRunId};
+use super::saved::Saved;
 use super::transcript::{History, Message, ToolUse};
 use crate::outcome::{ModelErrorKind, Terminal, Transition};
 use crate::units::{Elapsed, Tokens, Turns, Usage, Usd};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,7 +149,8 @@ pub enum AgentKind {
 }
 
 /// Which of a job's models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelSlot {
     /// The job's model.
     #[default]
@@ -288,6 +291,13 @@ pub enum Notice {
         agent: AgentId,
         /// Why.
         transition: Transition,
+    },
+    /// The job's loop is between two iterations: from here it could go on in another process.
+    Savepoint {
+        /// The transition that has led here, when one has: not at the beginning, and not after a summary that came before any failure.
+        transition: Option<Transition>,
+        /// What is needed for that, beside the messages.
+        saved: Box<Saved>,
     },
     /// A layer of context management did something: the boundary between what was and what is shown.
     ContextBoundary {

@@ -26,6 +26,7 @@ impl Agent {
     pub(super) fn go_on(&mut self, sh: &mut Shared, transition: Transition) {
         self.state = State { transition: Some(transition), ..self.taken() };
         sh.emit(Notice::Continued { agent: self.id, transition });
+        self.save(sh, Some(transition));
         self.iterate(sh, Tries::default(), false);
     }
 

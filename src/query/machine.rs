@@ -5,6 +5,7 @@ use super::budget::Ledger;
 use super::effect::{AgentKind, Effect, Notice};
 use super::event::{AgentId, CallId, Event, ToolRunId};
 use super::params::Params;
+use super::saved::Past;
 use super::shared::Shared;
 use super::state::State;
 use super::subagent::{self, Spawn};
@@ -27,8 +28,6 @@ pub struct Query {
     job: Agent,
     /// Sub-agents at work.
     agents: BTreeMap<AgentId, Agent>,
-    /// How many sub-agents there were.
-    spawned: u32,
     ended: bool,
 }
 
@@ -37,7 +36,16 @@ impl Query {
     #[must_use]
     pub fn new(params: Params) -> Self {
         let job = Agent::new(AgentId::JOB, AgentKind::Job, None, params.hooks.len(), params.max_turns);
-        Self { shared: Shared::new(params), job, agents: BTreeMap::new(), spawned: 0, ended: false }
+        Self { shared: Shared::new(params), job, agents: BTreeMap::new(), ended: false }
+    }
+
+    /// A query that goes on where another one was at a savepoint; [`Event::Start`] starts it. What it has used by then counts.
+    #[must_use]
+    pub fn resumed(params: Params, past: Past) -> Self {
+        let mut query = Self::new(params);
+        query.shared.take_up(&past.saved);
+        query.job.take_up(&mut query.shared, past);
+        query
     }
 
     /// Takes one event and says what is to be done.
@@ -47,6 +55,9 @@ impl Query {
         }
         self.shared.now = now;
         match event {
+            Event::Start if self.job.phase == Phase::New && self.job.has_past() => {
+                self.job.go_on_again(&mut self.shared);
+            }
             Event::Start if self.job.phase == Phase::New => {
                 let prompt = std::mem::take(&mut self.shared.params.prompt);
                 self.job.open(&mut self.shared, prompt);
@@ -181,10 +192,10 @@ impl Query {
             Err(problem) => return self.answer(run, problem, true),
         };
         // Each has to take a turn to be of use, so more than there are turns would be none.
-        if self.spawned >= self.shared.params.max_turns.0 {
+        if self.shared.agents >= self.shared.params.max_turns.0 {
             return self.answer(run, "Nothing was started: this job has had as many sub-agents as turns.".into(), true);
         }
-        self.spawned += 1;
+        self.shared.agents += 1;
         let id = self.shared.next_agent();
         self.shared.emit(Notice::AgentStarted { agent: id, kind, description });
         let parent = Some(Parent { agent: parent, run });

@@ -23,6 +23,7 @@ mod machine;
 mod params;
 mod repetition;
 mod retry;
+mod saved;
 mod shared;
 mod state;
 mod stopping;
@@ -38,7 +39,7 @@ mod tests;
 
 pub use bound::most_calls;
 pub use budget::{Caps, Ledger, MIN_OUTPUT, estimate};
-pub use context::auto_compact_at;
+pub use context::{Shown, auto_compact_at};
 pub use effect::{
     AgentKind, Clearing, Effect, Layer, ModelCall, ModelSlot, Notice, QueuedInput, Source, TaskBudget, ToolRun,
 };
@@ -47,6 +48,7 @@ pub use failure::{Failure, Remedy};
 pub use machine::Query;
 pub use params::{Concurrency, Features, HookRule, HookRuleKind, ModelLimits, Models, OnRed, Params};
 pub use retry::Patience;
+pub use saved::{Past, Saved};
 pub use state::{AutoCompact, BudgetProgress, PendingSummary, State};
 pub use subagent::{AGENT, agent_kind};
 pub use tool::{ToolDefinition, Traits, Usable};

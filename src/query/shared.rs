@@ -34,11 +34,13 @@ pub(super) struct Shared {
     pub(super) spawned: BTreeSet<ToolRunId>,
     /// Those of them that are sub-agents which hooks have not cleared yet.
     pub(super) clearing: BTreeMap<ToolRunId, AgentKind>,
+    /// How many sub-agents there were.
+    pub(super) agents: u32,
     pub(super) last_call: u32,
-    last_message: u64,
+    pub(super) last_message: u64,
     last_run: u64,
-    last_agent: u32,
-    last_file: u64,
+    pub(super) last_agent: u32,
+    pub(super) last_file: u64,
 }
 
 /// A model call under way.
@@ -68,6 +70,7 @@ impl Shared {
             runs: BTreeMap::new(),
             spawned: BTreeSet::new(),
             clearing: BTreeMap::new(),
+            agents: 0,
             last_call: 0,
             last_message: 0,
             last_run: 0,

@@ -7,6 +7,7 @@ use super::transcript::History;
 use crate::outcome::Transition;
 use crate::units::{Tokens, Turns};
 use imbl::OrdMap;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What crosses from one iteration to the next. Clones share everything.
@@ -55,7 +56,7 @@ pub struct State {
 }
 
 /// What is known about compactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoCompact {
     /// Turns since the last one; large before the first.
     pub turns_since: u32,
@@ -75,7 +76,7 @@ pub struct PendingSummary {
 }
 
 /// How the work for a token budget goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetProgress {
     /// How often the model was asked to go on.
     pub continuations: u32,

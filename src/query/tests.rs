@@ -12,6 +12,7 @@ mod layers;
 mod memory;
 mod script;
 mod simulate;
+mod tape;
 mod world;
 
 /// What is known about the tools of scripts: `Read` and `Grep` only look, `Bash` is a shell, `Agent` starts sub-agents.
@@ -109,7 +110,9 @@ fn render(effect: &Effect, trace: &mut String) {
             let blocks: Vec<_> = message.blocks.iter().map(block).collect();
             format!("record {:?}{}: {}", message.origin, whose(*agent), blocks.join(", "))
         }
-        Effect::Emit(Notice::ModelCalled { .. } | Notice::Turn { .. } | Notice::Compacted { .. }) => return,
+        Effect::Emit(
+            Notice::ModelCalled { .. } | Notice::Turn { .. } | Notice::Compacted { .. } | Notice::Savepoint { .. },
+        ) => return,
         Effect::Emit(Notice::Retrying { kind, until, .. }) => format!("retrying {kind:?} at {until}"),
         Effect::Emit(Notice::Continued { transition, .. }) => format!("go on: {}", transition.code()),
         Effect::Emit(Notice::ContextBoundary { layer, count, .. }) => format!("boundary {} of {count}", layer.code()),

@@ -33,6 +33,25 @@ pub(in crate::query) struct Span {
 }
 
 impl Span {
+    fn new(range: Range<usize>, digest: String, applied: bool, id: u64) -> Self {
+        let blocks = vec![Block::Text(digest)];
+        let digest = Arc::new(Message { id, role: Role::User, origin: Origin::Digest, blocks });
+        Self { from: range.start, to: range.end, digest, applied }
+    }
+
+    /// A span over these messages, as it was before.
+    pub(super) fn over(
+        stored: &History,
+        range: Range<usize>,
+        applied: bool,
+        tools: &Usable,
+        summaries: &OrdMap<u64, Arc<str>>,
+        mut next_id: impl FnMut() -> u64,
+    ) -> Self {
+        let turns = within(stored, Range::clone(&range));
+        Self::new(range, digest(stored, &turns, tools, summaries), applied, next_id())
+    }
+
     /// Its messages, by their places in the stored conversation.
     pub(super) const fn range(&self) -> Range<usize> {
         self.from..self.to
@@ -60,15 +79,13 @@ impl View {
         for group in turns.chunks(SPAN) {
             let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
             let range = first.start..last.end;
-            let text = digest(stored, group, tools, summaries);
             let weight: usize = messages_of(stored, Range::clone(&range)).map(|message| message.weight()).sum();
+            let text = digest(stored, group, tools, summaries);
             // A digest that is hardly shorter is worth no change.
             if text.len() * 4 > weight * 3 {
                 continue;
             }
-            let blocks = vec![Block::Text(text)];
-            let digest = Arc::new(Message { id: next_id(), role: Role::User, origin: Origin::Digest, blocks });
-            view.spans.push_back(Span { from: range.start, to: range.end, digest, applied: false });
+            view.spans.push_back(Span::new(range, text, false, next_id()));
             count += 1;
         }
         (count > 0).then_some((view, count))

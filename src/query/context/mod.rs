@@ -22,6 +22,7 @@
 mod collapse;
 mod compact;
 mod micro;
+mod restored;
 mod result_budget;
 mod snip;
 mod turns;
@@ -29,6 +30,7 @@ mod view;
 mod window;
 
 pub(super) use compact::{instruction, replacement, sanitised, shrunk, tail_start};
+pub use restored::Shown;
 pub(super) use result_budget::cap;
 pub(super) use view::View;
 pub(super) use window::Window;

@@ -5,7 +5,7 @@ use crate::query::transcript::is_thinking;
 use std::collections::BTreeMap;
 
 /// What is known of one agent's conversation so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Memory {
     /// Which model thought, by the assistant message's blocks that call something: ids of calls are unique.
     thought_by: BTreeMap<ToolUseId, ModelSlot>,
@@ -77,7 +77,7 @@ impl Memory {
             }
         }
         if limits.binds_thinking {
-            let same = self.previous.iter().zip(call.history.iter()).take_while(|(a, b)| a == b).count();
+            let same = self.previous.iter().zip(call.history.iter()).take_while(|(a, b)| a.blocks == b.blocks).count();
             let mut later = call.history.iter().skip(same).take(self.previous.len().saturating_sub(same));
             if same < self.previous.len() && later.any(|message| thinking_ids(message).next().is_some()) {
                 return Err("bound thinking after a message that has changed".into());

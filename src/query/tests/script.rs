@@ -13,6 +13,7 @@
 //! | `> hook N pass`, `red`, `late`, `broken`, `object`, `prevent` | a stop hook ended |
 //! | `> ended ID` | a background command ended |
 //! | `> cancel REASON` | the abort signal |
+//! | `> kill` | the process dies, and another one goes on from the last savepoint (the world's) |
 //! | `+ SECONDS` | time passes |
 //!
 //! Blocks: `text`, `text:SIZE`, `blank`, `think`, `hidden`, `Tool:ID`, `Tool:ID:cut`.
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A query that a script drives.
+#[derive(Clone)]
 pub(super) struct Play {
     pub(super) query: Query,
     pub(super) now: Elapsed,

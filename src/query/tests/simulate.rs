@@ -353,6 +353,7 @@ impl Adversary {
 #[derive(Default)]
 struct Sum {
     calls: u64,
+    deaths: u64,
     terminals: BTreeMap<&'static str, u64>,
     transitions: BTreeMap<Transition, u64>,
     layers: BTreeMap<Layer, u64>,
@@ -368,6 +369,8 @@ fn play(seed: u64, sum: &mut Sum) -> Result<(), String> {
     let mut adversary =
         Adversary { rng, mood, pauses, repeats, honest, next_id: 0, used_ids: Vec::new(), plans: BTreeMap::new() };
     let mut world = World::new(params);
+    // In every eighth history, of all moods, the process dies now and then.
+    world.tape.is_kept = (seed / 8).is_multiple_of(8);
     let step = |world: &mut World, line: String| {
         world.play(line).map_err(|broken| {
             let script = world.script.join("\n");
@@ -379,7 +382,8 @@ fn play(seed: u64, sum: &mut Sum) -> Result<(), String> {
         if world.end.is_some() {
             break;
         }
-        let line = adversary.line(&world);
+        let dies = world.tape.is_kept && world.tape.deaths < 12 && adversary.rng.chance(6);
+        let line = if dies { "> kill".into() } else { adversary.line(&world) };
         step(&mut world, line)?;
     }
     // Whatever happened before, the deadline ends it; and what comes late changes nothing.
@@ -397,6 +401,7 @@ fn play(seed: u64, sum: &mut Sum) -> Result<(), String> {
         ));
     }
     sum.calls += world.sent;
+    sum.deaths += u64::from(world.tape.deaths);
     *sum.terminals.entry(end.reason.code()).or_default() += 1;
     for (transition, count) in world.transitions {
         *sum.transitions.entry(transition).or_default() += u64::from(count);
@@ -410,6 +415,7 @@ fn play(seed: u64, sum: &mut Sum) -> Result<(), String> {
 /// Plays a script that the simulation printed.
 fn replay(seed: u64, script: &str) {
     let mut world = World::new(seeded(seed).0);
+    world.tape.is_kept = (seed / 8).is_multiple_of(8);
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Err(broken) = world.play(line.to_owned()) {
             panic!("{broken}\n{}", world.script.join("\n"));
@@ -440,12 +446,14 @@ fn whatever_happens_the_rules_hold() {
     for sum in sums {
         let sum = sum.unwrap_or_else(|broken| panic!("{broken}"));
         whole.calls += sum.calls;
+        whole.deaths += sum.deaths;
         sum.terminals.into_iter().for_each(|(code, count)| *whole.terminals.entry(code).or_default() += count);
         sum.transitions.into_iter().for_each(|(code, count)| *whole.transitions.entry(code).or_default() += count);
         sum.layers.into_iter().for_each(|(layer, count)| *whole.layers.entry(layer).or_default() += count);
     }
     // What the simulation never reaches, it proves nothing about.
     assert!(whole.calls >= 1_000_000, "only {} model calls", whole.calls);
+    assert!(whole.deaths >= 10_000, "only {} deaths", whole.deaths);
     for reason in crate::outcome::TerminalReason::ALL {
         assert!(whole.terminals.contains_key(reason.code()), "never {}: {:?}", reason.code(), whole.terminals);
     }
@@ -455,7 +463,10 @@ fn whatever_happens_the_rules_hold() {
     for layer in Layer::ALL {
         assert!(whole.layers.contains_key(&layer), "never {}", layer.code());
     }
-    eprintln!("{} calls; {:?}; {:?}; {:?}", whole.calls, whole.terminals, whole.transitions, whole.layers);
+    eprintln!(
+        "{} calls; {} deaths; {:?}; {:?}; {:?}",
+        whole.calls, whole.deaths, whole.terminals, whole.transitions, whole.layers
+    );
 }
 
 #[test]

@@ -2,11 +2,14 @@
 
 use super::memory::Memory;
 use super::script::Play;
+use super::tape::Tape;
 use super::*;
 use crate::outcome::{Terminal, Transition};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A query, what it has asked for, and what it has done so far.
+#[derive(Clone)]
 pub(super) struct World {
     pub(super) play: Play,
     pub(super) params: Params,
@@ -29,9 +32,10 @@ pub(super) struct World {
     compact_failures: u32,
     continuations: Vec<u64>,
     switched: BTreeSet<AgentId>,
+    pub(super) tape: Tape,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Counts {
     recoveries: u32,
     escalations: u32,
@@ -61,6 +65,7 @@ impl World {
             compact_failures: 0,
             continuations: Vec::new(),
             switched: BTreeSet::new(),
+            tape: Tape::default(),
         }
     }
 
@@ -73,6 +78,9 @@ impl World {
 
     /// Plays a line and checks all that follows from it.
     pub(super) fn play(&mut self, line: String) -> Result<(), String> {
+        if line == "> kill" {
+            return self.die(line);
+        }
         let was_over = self.end.is_some();
         let cause = Cause::of(&line);
         self.forget(&cause);
@@ -172,9 +180,12 @@ impl World {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "other messages promise nothing")]
-    fn check_message(&mut self, agent: AgentId, message: &Message) -> Result<(), String> {
+    fn check_message(&mut self, agent: AgentId, message: &Arc<Message>) -> Result<(), String> {
         if message.blocks.is_empty() {
             return Err("it records an empty message".into());
+        }
+        if agent == AgentId::JOB {
+            self.tape.recorded(message);
         }
         let memory = self.memory.entry(agent).or_default();
         match message.origin {
@@ -269,6 +280,11 @@ impl World {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other notices promise nothing")]
     fn check_notice(&mut self, notice: Notice, cause: &Cause) -> Result<(), String> {
         match notice {
+            Notice::Savepoint { saved, .. } => self.keep(*saved),
+            Notice::Compacted { agent: AgentId::JOB, summary, kept_from } => {
+                self.tape.compacted(summary, kept_from);
+                Ok(())
+            }
             Notice::Continued { agent, transition } => self.check_transition(agent, transition, cause),
             Notice::AgentStarted { .. } => {
                 self.spawned += 1;
