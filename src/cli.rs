@@ -22,6 +22,8 @@ pub enum Command {
     Run(RunArgs),
     /// Check jobs without a model, and print the plan.
     Check(CheckArgs),
+    /// Go on with a run that was interrupted or killed: finished jobs stay, the others go on where they were.
+    Resume(ResumeArgs),
 }
 
 /// Which jobs, and what is changed in all of them.
@@ -38,6 +40,10 @@ pub struct JobArgs {
     /// Use this model, whatever the job files say.
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
+
+    /// What standard input holds, when it was read before.
+    #[arg(skip)]
+    pub input: Option<Vec<u8>>,
 }
 
 /// Arguments of `runner run`.
@@ -47,13 +53,29 @@ pub struct RunArgs {
     #[command(flatten)]
     pub which: JobArgs,
 
-    /// Run at most N jobs at once [default: the number of processors, but at least 4].
+    /// Run at most N jobs at once [default: 4 for each processor, but 8 to 32].
     #[arg(short = 'j', long = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub at_once: Option<u16>,
 
     /// Once a job has not passed, start no further one and stop those that run.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "max_failures")]
     pub fail_fast: bool,
+
+    /// The same once N jobs have not passed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_failures: Option<u32>,
+
+    /// Spend at most so many dollars on the whole run.
+    #[arg(long, value_name = "USD")]
+    pub max_cost_usd: Option<String>,
+
+    /// End the whole run after this time, such as `8h` or `90m`; what was done by then is judged.
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<String>,
+
+    /// Try each job again up to N times, whatever the job files say.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub retries: Option<u32>,
 
     /// Write the JUnit report here too; the run folder always has one.
     #[arg(long, value_name = "PATH")]
@@ -82,6 +104,38 @@ pub struct RunArgs {
     /// Print the plan and stop before anything is run.
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// Arguments of `runner resume`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ResumeArgs {
+    /// The run: its name, the beginning of one, its folder, or `last` [default: the last one that is not over].
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Go on though something has changed since: job files, base commits, the model, the runner itself.
+    #[arg(long)]
+    pub allow_changes: bool,
+
+    /// Run at most N jobs at once [default: as many as before].
+    #[arg(short = 'j', long = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub at_once: Option<u16>,
+
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t = Format::Pretty)]
+    pub format: Format,
+
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+
+    /// Print the result only, no progress.
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print more about each step.
+    #[arg(short, long)]
+    pub verbose: bool,
 }
 
 /// Arguments of `runner check`.
@@ -140,7 +194,7 @@ mod tests {
         let all = ["runner", "run"].iter().chain(args);
         match Cli::try_parse_from(all).map_err(|error| error.to_string())?.command {
             Command::Run(args) => Ok(args),
-            Command::Check(_) => Err("check".into()),
+            Command::Check(_) | Command::Resume(_) => Err("another command".into()),
         }
     }
 
@@ -187,21 +241,26 @@ mod tests {
                      jobs/*.toml]
 
         Options:
-          -p, --prompt <TEXT>    Run this task, without a job file
-              --model <NAME>     Use this model, whatever the job files say
-          -j, --jobs <N>         Run at most N jobs at once [default: the number of processors, but at least
-                                 4]
-              --fail-fast        Once a job has not passed, start no further one and stop those that run
-              --junit <PATH>     Write the JUnit report here too; the run folder always has one
-              --events <PATH>    Write the events of the run here too, one JSON object a line; `-` is
-                                 standard output
-              --format <FORMAT>  How the result is printed [default: pretty] [possible values: pretty,
-                                 plain, json]
-              --color <COLOR>    When to use colours [default: auto] [possible values: auto, always, never]
-          -q, --quiet            Print the result only, no progress
-          -v, --verbose          Print more about each step
-              --dry-run          Print the plan and stop before anything is run
-          -h, --help             Print help (see more with '--help')
+          -p, --prompt <TEXT>       Run this task, without a job file
+              --model <NAME>        Use this model, whatever the job files say
+          -j, --jobs <N>            Run at most N jobs at once [default: 4 for each processor, but 8 to 32]
+              --fail-fast           Once a job has not passed, start no further one and stop those that run
+              --max-failures <N>    The same once N jobs have not passed
+              --max-cost-usd <USD>  Spend at most so many dollars on the whole run
+              --timeout <TIME>      End the whole run after this time, such as `8h` or `90m`; what was done
+                                    by then is judged
+              --retries <N>         Try each job again up to N times, whatever the job files say
+              --junit <PATH>        Write the JUnit report here too; the run folder always has one
+              --events <PATH>       Write the events of the run here too, one JSON object a line; `-` is
+                                    standard output
+              --format <FORMAT>     How the result is printed [default: pretty] [possible values: pretty,
+                                    plain, json]
+              --color <COLOR>       When to use colours [default: auto] [possible values: auto, always,
+                                    never]
+          -q, --quiet               Print the result only, no progress
+          -v, --verbose             Print more about each step
+              --dry-run             Print the plan and stop before anything is run
+          -h, --help                Print help (see more with '--help')
         ");
     }
 }

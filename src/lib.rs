@@ -44,6 +44,7 @@ pub mod hooks; // R
 pub mod tools; // R
 pub mod model; // R
 pub mod output; // R
+pub mod store; // R
 pub mod drive; // R
 
 use exit::ExitStatus;

@@ -28,6 +28,17 @@ impl Changes {
         Self { worktree, start, ignored, state }
     }
 
+    /// As they were when another process had got so far.
+    pub(super) fn going_on(self, given: TreeId, by_agent: bool) -> Self {
+        Self { state: Mutex::new(State { given, by_agent }), ..self }
+    }
+
+    /// The tree when the agent was last given its turn, and whether it had changed anything before that.
+    pub(super) fn state(&self) -> (TreeId, bool) {
+        let state = self.lock();
+        (state.given.clone(), state.by_agent)
+    }
+
     /// Ignored files at protected places that were there when the agent began.
     pub(super) const fn ignored(&self) -> &BTreeSet<PathBuf> {
         &self.ignored

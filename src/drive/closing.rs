@@ -30,6 +30,10 @@ pub(super) async fn close(run: &mut JobRun<'_>, workspace: Workspace, outcome: O
     let root = workspace.root().to_owned();
     // What a killed guard left behind; a call's own guard has ended everything else long ago.
     drop(tokio::task::spawn_blocking(process::sweep).await);
+    // What was stopped from outside can be gone on with.
+    if outcome.verdict() != Verdict::Cancelled {
+        drop(tokio::time::timeout(limit, workspace.worktree().drop_checkpoint(&run.place.reference)).await);
+    }
     if keep {
         run.report.worktree = workspace.worktree().intact().await.then_some(root);
         drop(tokio::time::timeout(limit, workspace.release()).await);
@@ -62,7 +66,7 @@ async fn keep_work(run: &mut JobRun<'_>, workspace: &Workspace) -> Result<(), St
         Some(tree) => tree,
         None => worktree.snapshot().await?,
     };
-    let patch = run.context.job_folder(&run.job.id).join("diff.patch");
+    let patch = run.place.folder.join("diff.patch");
     worktree.write_patch(&tree, &patch).await?;
     let message = commit_message(run);
     if let Some(commit) = worktree.commit(&tree, &message).await? {

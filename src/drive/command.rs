@@ -1,6 +1,7 @@
 //! The entry: parses arguments, calls the command, prints its error in one place.
 
 use super::check::check;
+use super::resume::resume;
 use super::run::run;
 use super::say;
 use crate::cli::{Cli, Command};
@@ -11,6 +12,9 @@ use std::ffi::OsString;
 
 /// Runs a command line.
 pub fn command(args: impl Iterator<Item = OsString>) -> ExitStatus {
+    let args: Vec<OsString> = args.collect();
+    // For `resume`: an argument that is no text is shown so.
+    let line = args.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
@@ -28,7 +32,8 @@ pub fn command(args: impl Iterator<Item = OsString>) -> ExitStatus {
         }
     };
     let result = match &cli.command {
-        Command::Run(args) => run(args, &snapshot),
+        Command::Run(args) => run(args, &snapshot, line),
+        Command::Resume(args) => resume(args, &snapshot),
         Command::Check(args) => check(args, &snapshot),
     };
     result.unwrap_or_else(|error| {

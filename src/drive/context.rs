@@ -1,9 +1,11 @@
 //! What all jobs of a run share.
 
 use super::clock::Clock;
+use super::place::Place;
 use crate::event::{RunEvent, RunEventKind};
 use crate::model::{Http, Timeouts};
 use crate::output::Files;
+use crate::plan::PlannedJob;
 use crate::query::Patience;
 use crate::units::{JobId, RunId};
 use std::collections::BTreeMap;
@@ -36,9 +38,9 @@ pub(super) struct RunContext {
 }
 
 impl RunContext {
-    /// Where a job's worktree is made.
-    pub(super) fn worktree(&self, job: &JobId) -> PathBuf {
-        self.worktrees.join(&self.run.0).join(job.as_str())
+    /// Where a try at a job has its things.
+    pub(super) fn place(&self, job: &PlannedJob, number: u32) -> Place {
+        Place::of(job, number, self)
     }
 
     /// The folder of a job.

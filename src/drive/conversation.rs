@@ -1,19 +1,22 @@
 //! Drives the query of a job: parameters in, events out to the reporter and the transcript, one terminal back.
 
+use super::changes::Changes;
 use super::clients::{Clients, Toolsets};
 use super::gates::Gates;
 use super::job::JobRun;
 use super::looped;
 use super::opening::{self, SYSTEM_PROMPT};
+use super::past::Talk;
 use super::query::{Deps, QueryEvent, QueryRun};
+use super::savepoints::{Next, Savepoints};
 use super::stop_hooks::{HookRef, StopHooks};
 use super::tool_hooks::{HookPlace, ToolHooks};
 use super::tooling::{Tooling, USABLE};
 use super::workspace::Workspace;
 use crate::error::Error;
-use crate::event::RunEventKind;
+use crate::event::{JobReport, RunEventKind};
 use crate::model::Key;
-use crate::outcome::{Outcome, Reason, Terminal};
+use crate::outcome::{AbortReason, Outcome, Reason, Terminal};
 use crate::output::Transcript;
 use crate::plan::{GatePlan, ModelPlan, OnFail, PlannedJob, Provider};
 use crate::query::{
@@ -24,18 +27,24 @@ use crate::tools::{ToolContext, Toolbox};
 use crate::units::Tokens;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use tokio::sync::RwLock;
 
 /// What a conversation is held over.
 pub(super) struct Conversation<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) gates: &'a Arc<Gates>,
+    pub(super) changes: &'a Changes,
 }
 
 /// Holds the conversation of a job to its end.
 ///
 /// # Errors
 /// An outcome when it could not even begin.
-pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> Result<Terminal, Box<Outcome>> {
+pub(super) async fn converse(
+    run: &mut JobRun<'_>,
+    over: &Conversation<'_>,
+    talk: Option<Box<Talk>>,
+) -> Result<Terminal, Box<Outcome>> {
     let job = run.job;
     let opening = opening::open(job, over.workspace.root());
     for note in &opening.notes {
@@ -45,19 +54,33 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
     let tools = Toolsets::all();
     let tool_names: Vec<&str> = tools.job.iter().map(|tool| tool.name).collect();
     let overhead = estimate(tools.job_bytes());
-    let mut transcript = transcript(run, over, &tool_names)?;
+    let transcript = transcript(run, over, &tool_names, talk.as_deref())?;
     let place = place(run, over);
     let hooks = Arc::new(StopHooks::new(Arc::clone(over.gates), job.hooks.clone(), place.clone()));
     let params = params(run, over, &hooks, opening.blocks, overhead);
     let tool_hooks = ToolHooks { plans: job.tool_hooks.clone(), place, runs: AtomicU32::new(0) };
+    let quiet = Arc::new(RwLock::new(()));
     let deps = Deps {
+        quiet: Arc::clone(&quiet),
         clients: Arc::new(clients(run, tools)?),
         tooling: Arc::new(Tooling { toolbox, hooks: tool_hooks, clock: run.context.clock }),
         hooks: Arc::clone(&hooks),
         clock: run.context.clock,
     };
-    let mut query = QueryRun::new(Query::new(params), deps, run.abort.clone());
-    let ended = listen(run, over, &hooks, &mut query, &mut transcript).await;
+    let reference = run.place.reference.clone();
+    let booked = talk.as_ref().map(|talk| talk.stage.past.saved().used).unwrap_or_default();
+    let worktree = Arc::clone(over.workspace.worktree());
+    let mut savepoints = Savepoints::new(transcript, worktree, over.changes, quiet, reference, booked);
+    let query = if let Some(talk) = talk {
+        Query::resumed(params, talk.stage.past)
+    } else {
+        let problem = savepoints.started(run.context.clock.now()).await.map_err(|error| not_written(&error))?;
+        tell_why_not(run, problem, &mut false).await;
+        Query::new(params)
+    };
+    let tooling = Arc::clone(&deps.tooling);
+    let mut query = QueryRun::new(query, deps, run.abort.clone(), Arc::clone(&run.purse));
+    let ended = listen(run, over, (&hooks, &tooling), &mut query, &mut savepoints).await;
     if ended.is_err() {
         // Nothing may write to the tree while it is put away.
         query.stop().await;
@@ -69,18 +92,41 @@ pub(super) async fn converse(run: &mut JobRun<'_>, over: &Conversation<'_>) -> R
 async fn listen(
     run: &mut JobRun<'_>,
     over: &Conversation<'_>,
-    hooks: &StopHooks,
+    (hooks, tooling): (&StopHooks, &Tooling),
     query: &mut QueryRun,
-    transcript: &mut Transcript,
+    savepoints: &mut Savepoints<'_>,
 ) -> Result<Terminal, Box<Outcome>> {
+    let mut told_why_not = false;
     loop {
-        let Some(event) = query.next().await else {
-            return Err(broken("the query ended without a terminal"));
+        let clock = run.context.clock;
+        let event = match savepoints.next(query, || clock.now()).await.map_err(|error| not_written(&error))? {
+            Next::Event(Some(event)) => event,
+            Next::Event(None) => return Err(broken("the query ended without a terminal")),
+            Next::Kept(kept) => {
+                tell_why_not(run, kept.err(), &mut told_why_not).await;
+                continue;
+            }
         };
         keep_books(run, query.query());
         let now = run.context.clock.now();
+        savepoints.watch(&event, |tool| tooling.only_looks(tool));
+        savepoints.keep_books(now, query.query()).map_err(|error| not_written(&error))?;
+        let transcript = &mut savepoints.transcript;
         match event {
-            QueryEvent::Finished(terminal) => return Ok(*terminal),
+            QueryEvent::Finished(terminal) => {
+                // One that was stopped from outside goes on from its last savepoint.
+                if !matches!(terminal.abort, Some(AbortReason::Interrupt | AbortReason::FailFast)) {
+                    let outcome = Outcome { terminal: Some((*terminal).clone()), ..run.report.outcome.clone() };
+                    let report = JobReport { outcome, gates: over.gates.reports(), ..run.report.clone() };
+                    let kept = savepoints.end(now, &report).await.map_err(|error| not_written(&error))?;
+                    tell_why_not(run, kept, &mut told_why_not).await;
+                }
+                return Ok(*terminal);
+            }
+            QueryEvent::Notice(notice @ Notice::Savepoint { .. }) => {
+                let report = JobReport { gates: over.gates.reports(), ..run.report.clone() };
+                savepoints.save(now, &notice, &report).await.map_err(|error| not_written(&error))?;
+            }
             QueryEvent::Record { agent, message } => {
                 // A conversation that cannot be written down must not cost more money.
                 transcript.message(now, agent, &message).map_err(|error| not_written(&error))?;
@@ -110,6 +156,16 @@ async fn listen(
     }
 }
 
+/// Tells once that the job could not be gone on with, should this process die.
+async fn tell_why_not(run: &JobRun<'_>, problem: Option<String>, told: &mut bool) {
+    if let Some(problem) = problem
+        && !std::mem::replace(told, true)
+    {
+        let text = format!("there is no savepoint to go on from, should the runner be killed: {problem}");
+        run.reporter.tell(RunEventKind::Warning(text)).await;
+    }
+}
+
 /// The outcome of a job that the runner itself failed.
 fn broken(problem: impl Into<String>) -> Box<Outcome> {
     Box::new(Outcome::without_loop(Reason::Internal, problem))
@@ -119,8 +175,18 @@ fn not_written(error: &Error) -> Box<Outcome> {
     broken(error.to_string())
 }
 
-fn transcript(run: &JobRun<'_>, over: &Conversation<'_>, tools: &[&str]) -> Result<Transcript, Box<Outcome>> {
+fn transcript(
+    run: &JobRun<'_>,
+    over: &Conversation<'_>,
+    tools: &[&str],
+    talk: Option<&Talk>,
+) -> Result<Transcript, Box<Outcome>> {
     let job = run.job;
+    if let Some(talk) = talk {
+        let (files, now) = (&run.context.files, run.context.clock.now());
+        let transcript = Transcript::reopen(files, &talk.file, talk.whole, now, talk.stage.savepoint);
+        return transcript.map_err(|error| not_written(&error));
+    }
     let root = over.workspace.root().to_string_lossy();
     let meta = TranscriptMeta {
         run: &run.context.run,
@@ -130,10 +196,10 @@ fn transcript(run: &JobRun<'_>, over: &Conversation<'_>, tools: &[&str]) -> Resu
         system: SYSTEM_PROMPT,
         tools: tools.to_vec(),
         base: Some(over.workspace.base()),
-        branch: Some(&job.worktree.branch),
+        branch: Some(&run.place.branch),
         worktree: Some(&root),
     };
-    let path = run.context.job_folder(&job.id).join("transcript.jsonl");
+    let path = run.place.folder.join("transcript.jsonl");
     Transcript::create(&run.context.files, &path, &meta).map_err(|error| not_written(&error))
 }
 
@@ -164,14 +230,21 @@ fn clients(run: &JobRun<'_>, tools: Toolsets) -> Result<Clients, Box<Outcome>> {
         .map_err(|problem| Box::new(Outcome::without_loop(Reason::InvalidRequest, problem)))
 }
 
+/// A name of the conversation that no other one has.
+fn session(run: &JobRun<'_>) -> String {
+    let number = run.place.number;
+    let tail = if number > 1 { format!("/{number}") } else { String::new() };
+    format!("{}/{}{tail}", run.context.run, run.job.id)
+}
+
 /// Where the hooks of the job run, and what they are told.
 fn place(run: &JobRun<'_>, over: &Conversation<'_>) -> HookPlace {
     HookPlace {
         cwd: over.workspace.root().to_owned(),
         env: over.workspace.env().clone(),
         outputs: over.workspace.outputs().to_owned(),
-        session: format!("{}/{}", run.context.run, run.job.id),
-        transcript: run.context.job_folder(&run.job.id).join("transcript.jsonl"),
+        session: session(run),
+        transcript: run.place.folder.join("transcript.jsonl"),
     }
 }
 
@@ -202,7 +275,7 @@ fn params(
         deadline: run.deadline,
         patience: run.context.patience,
         loop_limit: job.limits.loop_limit,
-        seed: seed(&format!("{}/{}", run.context.run, job.id)),
+        seed: seed(&session(run)),
         hooks: hooks.order().iter().filter_map(|hook| rule(hooks, *hook)).collect(),
         tools: USABLE,
         clear_agents: job.tool_hooks.iter().any(|hook| hook.matches.matches(AGENT.name)),

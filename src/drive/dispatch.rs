@@ -1,14 +1,22 @@
 //! The one loop that linearises everything: jobs, their events, signals, the heartbeat. It owns every task of the run.
 
-use super::context::{Reporter, RunContext};
-use super::job::{blank_report, run_job};
-use super::signal::Signals;
+mod decide;
+mod start;
+mod waits;
+
+use super::context::RunContext;
+use super::job::blank_report;
+use super::purse::Purse;
+use super::signal::{Asked, Signals};
 use crate::event::{JobReport, RunEvent, RunEventKind, RunInfo};
 use crate::exit::ExitStatus;
 use crate::outcome::{AbortReason, Outcome, Reason, Verdict};
 use crate::output::Sink;
-use crate::plan::PlannedJob;
-use crate::schedule::{Action, FailFast, Input, Scheduler, Skip};
+use crate::plan::{PlannedJob, RunLimits};
+use crate::process;
+use crate::schedule::{Action, Attempt, Cause, Decision, End, Input, Scheduler, Skip};
+use crate::units::{Elapsed, JobId, Usd, show_duration};
+pub(super) use start::Before;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,42 +25,71 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 /// How often the screen is told the time.
 const TICK: Duration = Duration::from_millis(250);
-/// After the first signal, running jobs have this long; then the run ends without them.
+/// After the first signal, running jobs have this long; then the run ends without them. CI services kill about 10 s after they ask.
 const SIGNAL_LIMIT: Duration = Duration::from_secs(8);
+
+/// What is to be run, and within what.
+pub(super) struct Batch {
+    pub(super) jobs: Vec<PlannedJob>,
+    pub(super) slots: usize,
+    pub(super) limits: RunLimits,
+    /// What an earlier process has come to with each job; empty in a new run.
+    pub(super) before: BTreeMap<JobId, Before>,
+    /// What to tell first.
+    pub(super) notes: Vec<String>,
+}
 
 /// Runs the jobs of a plan. Returns when each has ended, or when a second signal asks for an immediate end.
 pub(super) struct Dispatcher {
     jobs: Arc<Vec<PlannedJob>>,
     context: Arc<RunContext>,
+    limits: RunLimits,
     scheduler: Scheduler,
     sink: Sink,
     events: (mpsc::Sender<RunEvent>, mpsc::Receiver<RunEvent>),
     tasks: JoinSet<JobReport>,
-    running: BTreeMap<usize, watch::Sender<Option<AbortReason>>>,
-    ids: HashMap<Id, usize>,
+    running: BTreeMap<Attempt, watch::Sender<Option<AbortReason>>>,
+    ids: HashMap<Id, Attempt>,
+    /// Attempts that were told to stop, and why.
+    stopped: BTreeMap<Attempt, Cause>,
+    /// How the attempts at jobs ended that are not decided yet.
+    ended: BTreeMap<Attempt, JobReport>,
+    before: BTreeMap<JobId, Before>,
+    /// Set when the run goes on: what to tell first.
+    notes: Vec<String>,
+    /// The run's money, and each job's.
+    purse: Arc<Purse>,
+    purses: HashMap<usize, Arc<Purse>>,
+    /// Where the work of decided jobs is: a commit that others may start from.
+    commits: HashMap<JobId, String>,
     verdicts: Vec<Verdict>,
     signal: Option<ExitStatus>,
     done: bool,
 }
 
 impl Dispatcher {
-    /// For a plan.
-    pub(super) fn new(
-        jobs: Vec<PlannedJob>,
-        context: RunContext,
-        slots: usize,
-        fail_fast: FailFast,
-        sink: Sink,
-    ) -> Self {
+    /// For a batch.
+    pub(super) fn new(batch: Batch, context: RunContext, sink: Sink) -> Self {
+        let Batch { jobs, slots, limits, before, notes } = batch;
+        let (nodes, rules) = start::nodes(&jobs, slots, limits.max_failures, &before);
+        let spent = before.values().map(Before::spent).fold(Usd::ZERO, |sum, spent| sum + spent);
         Self {
-            scheduler: Scheduler::new(jobs.len(), slots, fail_fast),
+            scheduler: Scheduler::new(nodes, rules),
             jobs: Arc::new(jobs),
             context: Arc::new(context),
+            purse: Purse::new(limits.max_cost, spent, None),
+            limits,
             sink,
             events: mpsc::channel(256),
             tasks: JoinSet::new(),
             running: BTreeMap::new(),
             ids: HashMap::new(),
+            stopped: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            before,
+            notes,
+            purses: HashMap::new(),
+            commits: HashMap::new(),
             verdicts: Vec::new(),
             signal: None,
             done: false,
@@ -61,7 +98,11 @@ impl Dispatcher {
 
     /// Runs everything; gives back how the process exits and what could not be written.
     pub(super) async fn run(mut self, info: RunInfo, mut signals: Signals) -> (ExitStatus, Vec<String>) {
-        self.tell(None, RunEventKind::RunStarted(info));
+        if self.notes.is_empty() {
+            self.tell(None, RunEventKind::RunStarted(info));
+        } else {
+            self.go_on(info);
+        }
         self.schedule(Input::Start);
         self.listen(&mut signals).await;
         let exit = self.signal.unwrap_or_else(|| ExitStatus::of(self.verdicts.iter().copied()));
@@ -73,19 +114,28 @@ impl Dispatcher {
     async fn listen(&mut self, signals: &mut Signals) {
         let mut ticks = tokio::time::interval(TICK);
         let mut give_up_at = None;
+        let mut end_at = self.limits.timeout.map(|limit| Elapsed::default().plus(limit));
         while !self.done {
             tokio::select! {
                 biased;
-                asked = signals.next() => {
-                    if self.signal.is_some() {
+                asked = signals.next() => match asked {
+                    Asked::Status => {
+                        let text = self.waits();
+                        self.sink.say(&text);
+                    }
+                    // It comes back when the process goes on.
+                    Asked::Pause => process::pause(),
+                    Asked::End(_) if self.signal.is_some() => {
                         self.give_up();
                         break;
                     }
-                    self.signal = Some(asked);
-                    give_up_at = Some(self.context.clock.now().plus(SIGNAL_LIMIT));
-                    self.tell(None, RunEventKind::Interrupted(asked));
-                    self.schedule(Input::Cancel);
-                }
+                    Asked::End(exit) => {
+                        self.signal = Some(exit);
+                        give_up_at = Some(self.context.clock.now().plus(SIGNAL_LIMIT));
+                        self.tell(None, RunEventKind::Interrupted(exit));
+                        self.schedule(Input::Halt(Cause::Interrupted));
+                    }
+                },
                 Some(event) = self.events.1.recv() => self.sink.handle(&event),
                 Some(joined) = self.tasks.join_next_with_id() => self.job_ended(joined),
                 _ = ticks.tick() => {
@@ -95,6 +145,9 @@ impl Dispatcher {
                         self.give_up();
                         break;
                     }
+                    if end_at.take_if(|moment| now >= *moment).is_some() {
+                        self.schedule(Input::Halt(Cause::Timeout));
+                    }
                 }
             }
         }
@@ -103,47 +156,74 @@ impl Dispatcher {
     fn schedule(&mut self, input: Input) {
         for action in self.scheduler.step(input) {
             match action {
-                Action::Start(index) => self.start(index),
-                Action::Skip(index, skip) => self.skip(index, skip),
-                Action::StopRunning(skip) => {
-                    let reason = match skip {
-                        Skip::FailFast => AbortReason::FailFast,
-                        Skip::Interrupted => AbortReason::Interrupt,
-                    };
-                    for abort in self.running.values() {
-                        // The first reason stands.
-                        abort.send_if_modified(|set| set.is_none() && set.replace(reason).is_none());
-                    }
+                Action::Start(attempt) => self.start(attempt),
+                Action::Stop(attempt, cause) => self.stop(attempt, cause),
+                Action::Decide(job, Decision::By(number)) => self.decide(job, number),
+                Action::Decide(job, Decision::Skipped(skip)) => {
+                    let outcome = self.skipped(skip);
+                    self.never_ran(job, outcome);
                 }
                 Action::Done => self.done = true,
             }
         }
     }
 
-    fn start(&mut self, index: usize) {
-        let (jobs, context) = (Arc::clone(&self.jobs), Arc::clone(&self.context));
-        let (sender, abort) = watch::channel(None);
-        let events = self.events.0.clone();
-        self.running.insert(index, sender);
-        self.spawn(index, async move {
-            let job = &jobs[index];
-            let reporter = Reporter::new(job.id.clone(), context.clock, events);
-            run_job(job, &context, abort, &reporter).await
-        });
-    }
-
-    /// Gives a job a task of its own, which may panic.
-    fn spawn(&mut self, index: usize, work: impl Future<Output = JobReport> + Send + 'static) {
-        let handle = self.tasks.spawn(work);
-        self.ids.insert(handle.id(), index);
-    }
-
-    fn skip(&mut self, index: usize, skip: Skip) {
-        let outcome = match skip {
-            Skip::FailFast => Outcome::without_loop(Reason::FailFast, "not started, because another job failed"),
-            Skip::Interrupted => Outcome::without_loop(Reason::Interrupted, "not started, because of a signal"),
+    fn stop(&mut self, attempt: Attempt, cause: Cause) {
+        let reason = match cause {
+            Cause::FailFast | Cause::Sibling => AbortReason::FailFast,
+            Cause::Interrupted => AbortReason::Interrupt,
+            Cause::Timeout => AbortReason::Timeout,
+            Cause::Money => AbortReason::CostLimit,
         };
-        self.never_ran(index, outcome);
+        self.stopped.entry(attempt).or_insert(cause);
+        if let Some(abort) = self.running.get(&attempt) {
+            // The first reason stands.
+            abort.send_if_modified(|set| set.is_none() && set.replace(reason).is_none());
+        }
+    }
+
+    /// An attempt's task ended. A panic is that job's outcome, and no other's.
+    fn job_ended(&mut self, joined: Result<(Id, JobReport), JoinError>) {
+        let (id, report) = match joined {
+            Ok((id, report)) => (id, Ok(report)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let Some(attempt) = self.ids.remove(&id) else { return };
+        self.running.remove(&attempt);
+        // What the job told before it ended comes first.
+        while let Ok(event) = self.events.1.try_recv() {
+            self.sink.handle(&event);
+        }
+        let report = report.unwrap_or_else(|error| {
+            let message = format!("the runner failed in this job: {}", panic_text(error));
+            self.left_behind(attempt, Outcome::without_loop(Reason::Internal, message))
+        });
+        self.attempt_ended(attempt, report);
+    }
+
+    fn attempt_ended(&mut self, attempt: Attempt, report: JobReport) {
+        let outcome = &report.outcome;
+        let again = self.jobs[attempt.job].course.wants_retry(outcome.reason);
+        let end = match (outcome.verdict(), self.stopped.contains_key(&attempt)) {
+            (Verdict::Passed, _) => End::Passed,
+            (Verdict::Failed | Verdict::Error | Verdict::Skipped | Verdict::Cancelled, true) => End::Stopped,
+            (Verdict::Failed | Verdict::Error | Verdict::Skipped | Verdict::Cancelled, false) => End::Failed { again },
+        };
+        let is_dry = outcome.reason == Reason::CostLimit && self.purse.is_dry();
+        self.keep_attempt(attempt, report);
+        self.schedule(Input::Ended(attempt, end));
+        if is_dry {
+            self.schedule(Input::Halt(Cause::Money));
+        }
+    }
+
+    /// The report of an attempt that ended without its own; what it worked in is still there.
+    fn left_behind(&self, attempt: Attempt, outcome: Outcome) -> JobReport {
+        let job = &self.jobs[attempt.job];
+        let place = self.context.place(job, attempt.number);
+        let worktree = Some(place.worktree).filter(|folder| folder.is_dir());
+        let report = JobReport { outcome, worktree, ..blank_report(job, self.context.clock.now()) };
+        JobReport { attempt: attempt.number, attempts: vec![report.as_attempt(attempt.number)], ..report }
     }
 
     fn never_ran(&mut self, index: usize, outcome: Outcome) {
@@ -151,60 +231,56 @@ impl Dispatcher {
         self.finished(report);
     }
 
-    /// Reports a job that ended without its own report; what it worked in is still there.
-    fn left_behind(&mut self, index: usize, outcome: Outcome) {
-        let job = &self.jobs[index];
-        let worktree = Some(self.context.worktree(&job.id)).filter(|folder| folder.is_dir());
-        let report = JobReport { outcome, worktree, ..blank_report(job, self.context.clock.now()) };
-        self.finished(report);
-    }
-
-    /// A job's task ended. A panic is that job's outcome, and no other's.
-    fn job_ended(&mut self, joined: Result<(Id, JobReport), JoinError>) {
-        let (id, report) = match joined {
-            Ok((id, report)) => (id, Ok(report)),
-            Err(error) => (error.id(), Err(error)),
-        };
-        let Some(index) = self.ids.remove(&id) else { return };
-        self.running.remove(&index);
-        // What the job told before it ended comes first.
-        while let Ok(event) = self.events.1.try_recv() {
-            self.sink.handle(&event);
-        }
-        let passed = match report {
-            Ok(report) => {
-                let passed = report.outcome.verdict() == Verdict::Passed;
-                self.finished(report);
-                passed
-            }
-            Err(error) => {
-                let message = format!("the runner failed in this job: {}", panic_text(error));
-                self.left_behind(index, Outcome::without_loop(Reason::Internal, message));
-                false
-            }
-        };
-        self.schedule(Input::Finished { job: index, passed });
-    }
-
     fn finished(&mut self, report: JobReport) {
         self.verdicts.push(report.outcome.verdict());
         let job = report.info.id.clone();
+        if let Some(commit) = report.commit.clone().or_else(|| report.base.clone()) {
+            self.commits.insert(job.clone(), commit);
+        }
         self.tell(Some(job), RunEventKind::JobFinished(Box::new(report)));
     }
 
     /// Ends without the jobs that still run: each is reported, and their processes die with the run.
     fn give_up(&mut self) {
         self.tasks.abort_all();
-        let left: Vec<usize> = std::mem::take(&mut self.running).into_keys().collect();
-        for index in left {
+        let left: Vec<Attempt> = std::mem::take(&mut self.running).into_keys().collect();
+        for attempt in left {
             let message = "interrupted by a signal; its work was not collected, its worktree was left as it was";
-            self.left_behind(index, Outcome::without_loop(Reason::Interrupted, message));
+            let report = self.left_behind(attempt, Outcome::without_loop(Reason::Interrupted, message));
+            self.stopped.entry(attempt).or_insert(Cause::Interrupted);
+            self.attempt_ended(attempt, report);
         }
     }
 
-    fn tell(&mut self, job: Option<crate::units::JobId>, kind: RunEventKind) {
+    fn tell(&mut self, job: Option<JobId>, kind: RunEventKind) {
         let event = RunEvent { at: self.context.clock.now(), job, kind };
         self.sink.handle(&event);
+    }
+
+    fn skipped(&self, skip: Skip) -> Outcome {
+        match skip {
+            Skip::Dependency(need) => {
+                let need = &self.jobs[need].id;
+                Outcome::without_loop(
+                    Reason::Dependency,
+                    format!("not started, because `{need}`, which it needs, did not pass"),
+                )
+            }
+            Skip::Halted(Cause::FailFast | Cause::Sibling) => {
+                Outcome::without_loop(Reason::FailFast, "not started, because another job failed")
+            }
+            Skip::Halted(Cause::Interrupted) => {
+                Outcome::without_loop(Reason::Interrupted, "not started, because of a signal")
+            }
+            Skip::Halted(Cause::Timeout) => {
+                let limit = self.limits.timeout.map(show_duration).unwrap_or_default();
+                Outcome::without_loop(Reason::Timeout, format!("not started, because the run's time of {limit} was up"))
+            }
+            Skip::Halted(Cause::Money) => {
+                let cap = self.limits.max_cost.map(|cap| format!(" of ${}", cap.dollars())).unwrap_or_default();
+                Outcome::without_loop(Reason::CostLimit, format!("not started, because the run's money{cap} was spent"))
+            }
+        }
     }
 }
 

@@ -55,6 +55,16 @@ impl Gates {
         Self { plans, cwd, env, outputs, shown_outputs, books, changes: OnceLock::new() }
     }
 
+    /// Takes over what another process has found.
+    pub(super) fn go_on(&self, reports: &[GateReport]) {
+        let mut books = self.lock();
+        for (plan, book) in self.plans.iter().zip(books.iter_mut()) {
+            if let Some(known) = reports.iter().find(|report| report.name == plan.name) {
+                (book.before, book.runs, book.flaky) = (known.before, known.runs, known.flaky);
+            }
+        }
+    }
+
     /// Keeps an eye on the tree from here on, so that what gates leave in it is not taken for work.
     pub(super) fn watch(&self, changes: Changes) -> &Changes {
         self.changes.get_or_init(|| changes)

@@ -6,6 +6,9 @@ use super::context::{Reporter, RunContext};
 use super::conversation::{Conversation, converse};
 use super::gates::{self, Gates};
 use super::judging;
+use super::past::{self, Past, Talk};
+use super::place::Place;
+use super::purse::Purse;
 use super::workspace::Workspace;
 use crate::event::{GateMoment, JobReport, Phase, RunEventKind};
 use crate::hooks::run_setup;
@@ -39,13 +42,34 @@ pub(super) struct JobRun<'a> {
     pub(super) stop: CancellationToken,
     pub(super) deadline: Elapsed,
     pub(super) report: JobReport,
+    /// Where this try has its things.
+    pub(super) place: Place,
+    /// What it may spend.
+    pub(super) purse: Arc<Purse>,
+    /// What another process has left of it.
+    pub(super) past: Option<Past>,
     /// The tree that the final gates judge: what they write into the worktree themselves is not part of the work.
     pub(super) judged: Option<TreeId>,
 }
 
-/// Runs a job to its report. Never fails: whatever goes wrong is an outcome.
-pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, abort: Abort, reporter: &Reporter) -> JobReport {
-    let started_at = context.clock.now();
+/// What one try at a job is given.
+pub(super) struct Try {
+    /// Where it has its things.
+    pub(super) place: Place,
+    /// What it may spend.
+    pub(super) purse: Arc<Purse>,
+    /// How it is stopped.
+    pub(super) abort: Abort,
+    /// What another process has left of it.
+    pub(super) past: Option<Past>,
+}
+
+/// Tries a job once, to its report. Never fails: whatever goes wrong is an outcome.
+pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, reporter: &Reporter, one: Try) -> JobReport {
+    let Try { place, purse, abort, past } = one;
+    // A job that goes on keeps its time: its limit is one for all of it.
+    let begun = past.as_ref().and_then(|past| past.talk.as_ref()).map(|talk| talk.stage.report.clone());
+    let started_at = begun.as_ref().map_or_else(|| context.clock.now(), |report| report.started_at);
     reporter.tell(RunEventKind::JobStarted).await;
     let stop = CancellationToken::new();
     let mut run = JobRun {
@@ -55,7 +79,10 @@ pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, abort: Abort
         abort: abort.clone(),
         stop: stop.clone(),
         deadline: started_at.plus(job.limits.timeout),
-        report: blank_report(job, started_at),
+        report: begun.map_or_else(|| blank_report(job, started_at), |report| JobReport { info: job.info(), ..report }),
+        place,
+        purse,
+        past,
         judged: None,
     };
     let pass_on = async move {
@@ -70,7 +97,8 @@ pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, abort: Abort
         () = pass_on => {}
     }
     run.report.duration = context.clock.now().since(started_at);
-    run.report.attempts.push(run.report.as_attempt(1));
+    run.report.attempt = run.place.number;
+    run.report.attempts = vec![run.report.as_attempt(run.place.number)];
     run.report
 }
 
@@ -103,25 +131,30 @@ pub(super) fn blank_report(job: &PlannedJob, started_at: Elapsed) -> JobReport {
 impl JobRun<'_> {
     async fn work(&mut self) -> Outcome {
         self.phase(Phase::Worktree).await;
-        let workspace = match self.open().await {
+        let mut past = self.past.take();
+        let workspace = match self.open(past.as_mut()).await {
             Ok(workspace) => workspace,
             Err(outcome) => return *outcome,
         };
         self.report.base = Some(workspace.base().to_owned());
-        for note in workspace.notes() {
+        for note in workspace.notes().iter().chain(past.iter().flat_map(|past| &past.notes)) {
             self.reporter.tell(RunEventKind::Note(note.clone())).await;
         }
-        let gates = Arc::new(workspace.gates(self.job));
-        let outcome = self.in_workspace(&workspace, &gates).await;
+        let talk = past.and_then(|past| past.talk);
+        if talk.is_none() {
+            past::put_aside(&self.place.folder);
+        }
+        let gates = Arc::new(workspace.gates(self.job, &self.place));
+        let outcome = self.in_workspace(&workspace, &gates, talk).await;
         self.report.gates = gates.reports();
         self.phase(Phase::Cleanup).await;
         closing::close(self, workspace, outcome).await
     }
 
     /// Makes the workspace. At a limit it is told to stop and waited for, so that it can take back what it has begun.
-    async fn open(&self) -> Result<Workspace, Box<Outcome>> {
+    async fn open(&self, past: Option<&mut Past>) -> Result<Workspace, Box<Outcome>> {
         let stop = self.stop.child_token();
-        let mut opening = std::pin::pin!(Workspace::open(self.job, self.context, &stop));
+        let mut opening = std::pin::pin!(Workspace::open(self.job, self.context, &self.place, past, &stop));
         let limit = WORKTREE_LIMIT.min(self.time_left());
         let opened = if let Ok(opened) = tokio::time::timeout(limit, opening.as_mut()).await {
             opened
@@ -141,30 +174,61 @@ impl JobRun<'_> {
         })
     }
 
-    async fn in_workspace(&mut self, workspace: &Workspace, gates: &Arc<Gates>) -> Outcome {
-        if let Some(outcome) = self.set_up(workspace).await {
+    async fn in_workspace(&mut self, workspace: &Workspace, gates: &Arc<Gates>, talk: Option<Box<Talk>>) -> Outcome {
+        if workspace.is_new()
+            && let Some(outcome) = self.set_up(workspace).await
+        {
             return outcome;
         }
-        if let Some(outcome) = self.judge_base(gates).await {
-            return outcome;
+        let given = match &talk {
+            None => {
+                if let Some(outcome) = self.judge_base(gates).await {
+                    return outcome;
+                }
+                self.given(workspace).await
+            }
+            Some(talk) => {
+                gates.go_on(&talk.stage.report.gates);
+                self.given_before(workspace, talk).await
+            }
+        };
+        let changes = match given {
+            Ok(changes) => gates.watch(changes),
+            Err(problem) => return Outcome::without_loop(Reason::WorktreeFailed, problem),
+        };
+        let ended = talk.as_ref().filter(|talk| talk.stage.ended);
+        if let Some(terminal) = ended.and_then(|talk| talk.stage.report.outcome.terminal.clone()) {
+            return judging::judge(self, workspace, gates, changes, terminal).await;
         }
-        // What setup and gates left in the tree is not the agent's work.
-        let start = match workspace.worktree().snapshot().await {
-            Ok(tree) => tree,
-            Err(problem) => return Outcome::without_loop(Reason::WorktreeFailed, problem),
-        };
-        let ignored = match judging::ignored_at_protected(self.job, workspace, &start).await {
-            Ok(ignored) => ignored,
-            Err(problem) => return Outcome::without_loop(Reason::WorktreeFailed, problem),
-        };
-        let changes = gates.watch(Changes::new(Arc::clone(workspace.worktree()), start, ignored));
         self.phase(Phase::Query).await;
-        let conversation = Conversation { workspace, gates };
-        let terminal = match converse(self, &conversation).await {
+        let conversation = Conversation { workspace, gates, changes };
+        let terminal = match converse(self, &conversation, talk).await {
             Ok(terminal) => terminal,
             Err(outcome) => return *outcome,
         };
         judging::judge(self, workspace, gates, changes, terminal).await
+    }
+
+    /// What the agent is given. What setup and gates left in the tree is not its work.
+    async fn given(&self, workspace: &Workspace) -> Result<Changes, String> {
+        let start = workspace.worktree().snapshot().await?;
+        let ignored = judging::ignored_at_protected(self.job, workspace, &start).await?;
+        Ok(Changes::new(Arc::clone(workspace.worktree()), start, ignored))
+    }
+
+    /// What the agent was given when another process began the job; in a worktree that was made anew, its work comes back.
+    async fn given_before(&self, workspace: &Workspace, talk: &Talk) -> Result<Changes, String> {
+        let worktree = workspace.worktree();
+        let stand = &talk.stage.stand;
+        if workspace.is_new()
+            && let Some(tree) = &stand.tree
+        {
+            let tree = TreeId::new(tree)?;
+            worktree.return_to(&tree, &worktree.snapshot().await?).await?;
+        }
+        let start = TreeId::new(&talk.given.tree)?;
+        let changes = Changes::new(Arc::clone(worktree), start, talk.given.ignored.clone());
+        Ok(changes.going_on(TreeId::new(&stand.given)?, stand.by_agent))
     }
 
     /// Runs the setup commands; an outcome when one fails.

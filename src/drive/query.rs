@@ -5,6 +5,7 @@
 
 use super::clients::Clients;
 use super::clock::Clock;
+use super::purse::{Hold, Purse};
 use super::stop_hooks::StopHooks;
 use super::tooling::{Clearance, ToolEnd, Tooling};
 use crate::model::Progress;
@@ -14,11 +15,11 @@ use crate::query::{
     Source, ToolResult, ToolRun, ToolRunId,
 };
 use crate::tools::Toolbox;
-use crate::units::Usage;
+use crate::units::{Usage, Usd};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{RwLock, mpsc, watch};
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -59,6 +60,8 @@ pub(super) struct Deps {
     pub(super) tooling: Arc<Tooling>,
     pub(super) hooks: Arc<StopHooks>,
     pub(super) clock: Clock,
+    /// Held for reading by whatever may change the files, for writing while they are kept.
+    pub(super) quiet: Arc<RwLock<()>>,
 }
 
 /// A query at work.
@@ -75,7 +78,14 @@ pub(super) struct QueryRun {
     pieces: (mpsc::Sender<Piece>, mpsc::Receiver<Piece>),
     doing: String,
     backlog: VecDeque<QueryEvent>,
+    /// Calls that are sent once the savepoint before them has been dealt with.
+    held: Vec<ModelCall>,
     stage: Stage,
+    purse: Arc<Purse>,
+    /// What is set aside for calls that have ended, until it is booked what they cost.
+    landed: Vec<Hold>,
+    /// What was spent by now, as the purse knows it.
+    booked: Usd,
 }
 
 /// A piece of an answer that streams.
@@ -95,10 +105,24 @@ enum Stage {
 
 /// What a task brings back.
 enum Done {
-    Model(CallId, Result<Reply, (Failure, Option<Usage>)>),
-    Tool { run: ToolRunId, tool: String, end: ToolEnd, duration: Duration },
-    Cleared { run: ToolRunId, clearance: Clearance },
-    Hook { index: usize, result: HookResult, warning: Option<String> },
+    Model(CallId, Result<Reply, (Failure, Option<Usage>)>, Hold),
+    /// The purse has too little left for a call.
+    Dry,
+    Tool {
+        run: ToolRunId,
+        tool: String,
+        end: ToolEnd,
+        duration: Duration,
+    },
+    Cleared {
+        run: ToolRunId,
+        clearance: Clearance,
+    },
+    Hook {
+        index: usize,
+        result: HookResult,
+        warning: Option<String>,
+    },
     Stopped,
 }
 
@@ -111,8 +135,16 @@ enum Pending {
 
 impl QueryRun {
     /// A query that has not begun.
-    pub(super) fn new(query: Query, deps: Deps, abort: watch::Receiver<Option<AbortReason>>) -> Self {
+    pub(super) fn new(
+        query: Query,
+        deps: Deps,
+        abort: watch::Receiver<Option<AbortReason>>,
+        purse: Arc<Purse>,
+    ) -> Self {
         Self {
+            purse,
+            landed: Vec::new(),
+            booked: query.ledger().spent(),
             query,
             deps,
             abort,
@@ -124,6 +156,7 @@ impl QueryRun {
             pieces: mpsc::channel(PIECES),
             doing: String::new(),
             backlog: VecDeque::new(),
+            held: Vec::new(),
             stage: Stage::New,
         }
     }
@@ -138,6 +171,9 @@ impl QueryRun {
         loop {
             if let Some(event) = self.backlog.pop_front() {
                 return Some(event);
+            }
+            for call in std::mem::take(&mut self.held) {
+                self.call_model(call);
             }
             match &self.stage {
                 Stage::New => {
@@ -214,8 +250,10 @@ impl QueryRun {
         };
         self.names.remove(&id);
         match done {
-            Done::Model(call, answer) => {
+            Done::Dry => Some(Event::Cancel(AbortReason::CostLimit)),
+            Done::Model(call, answer, hold) => {
                 self.calls.remove(&call);
+                self.landed.push(hold);
                 Some(match answer {
                     Ok(reply) => Event::Reply { call, reply },
                     Err((failure, usage)) => Event::ModelFailed { call, failure, usage },
@@ -255,7 +293,7 @@ impl QueryRun {
                 let kind = ModelErrorKind::Api;
                 let message = problem.to_owned();
                 let failure = Failure { remedy: Remedy::GiveUp, kind, message, request_id: None, status: None };
-                Done::Model(*call, Err((failure, None)))
+                Done::Model(*call, Err((failure, None)), Hold::nothing(&self.purse))
             }
             Pending::Tool(run, tool) => {
                 let result = ToolResult::new("".into(), format!("{tool} failed: {problem}"), true);
@@ -271,13 +309,23 @@ impl QueryRun {
     }
 
     fn step(&mut self, event: Event) {
-        for effect in self.query.step(self.deps.clock.now(), event) {
-            self.perform(effect);
+        let effects = self.query.step(self.deps.clock.now(), event);
+        // First what it cost, then what was set aside for it: in between the purse holds too much, never too little.
+        let spent = self.query.ledger().spent();
+        self.purse.spend(spent.minus(self.booked));
+        self.booked = spent;
+        self.landed.clear();
+        let mut is_saved = false;
+        for effect in effects {
+            is_saved |= matches!(effect, Effect::Emit(Notice::Savepoint { .. }));
+            self.perform(effect, is_saved);
         }
     }
 
-    fn perform(&mut self, effect: Effect) {
+    /// `is_saved`: a savepoint came before it in the same step.
+    fn perform(&mut self, effect: Effect, is_saved: bool) {
         match effect {
+            Effect::CallModel(call) if is_saved => self.held.push(call),
             Effect::CallModel(call) => self.call_model(call),
             Effect::RunTool(run) => self.run_tool(run),
             Effect::ClearAgent(run) => self.clear_agent(run),
@@ -300,8 +348,14 @@ impl QueryRun {
         let (id, source) = (call.id, call.source);
         let stop = self.open.child_token();
         self.calls.insert(id, stop.clone());
-        let (clients, pieces) = (Arc::clone(&self.deps.clients), self.pieces.0.clone());
+        let (clients, pieces, purse) = (Arc::clone(&self.deps.clients), self.pieces.0.clone(), Arc::clone(&self.purse));
         let task = async move {
+            let hold = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Done::Stopped,
+                hold = purse.hold(call.worst_cost) => hold,
+            };
+            let Ok(hold) = hold else { return Done::Dry };
             let work = async {
                 let client = match clients.get(call.model, call.source, call.kind) {
                     Ok(client) => client,
@@ -325,7 +379,7 @@ impl QueryRun {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => Done::Stopped,
-                answer = work => Done::Model(id, answer),
+                answer = work => Done::Model(id, answer, hold),
             }
         };
         let handle = self.tasks.spawn(task);
@@ -340,7 +394,12 @@ impl QueryRun {
         let stop = self.open.child_token();
         self.runs.insert(id, stop.clone());
         let (tooling, clock) = (Arc::clone(&self.deps.tooling), self.deps.clock);
+        let quiet = (!tooling.only_looks(&call.name)).then(|| Arc::clone(&self.deps.quiet));
         let handle = self.tasks.spawn(async move {
+            let _quiet = match quiet {
+                Some(quiet) => Some(quiet.read_owned().await),
+                None => None,
+            };
             let began = clock.now();
             let end = tooling.run(&call, agent, kind, &stop).await;
             Done::Tool { run: id, tool: call.name, end, duration: clock.now().since(began) }
@@ -362,8 +421,9 @@ impl QueryRun {
 
     fn run_hook(&mut self, index: usize, stop_hook_active: bool, last_words: String) {
         self.backlog.push_back(QueryEvent::HookStarted { index });
-        let (hooks, open) = (Arc::clone(&self.deps.hooks), self.open.clone());
+        let (hooks, open, quiet) = (Arc::clone(&self.deps.hooks), self.open.clone(), Arc::clone(&self.deps.quiet));
         let handle = self.tasks.spawn(async move {
+            let _quiet = quiet.read_owned().await;
             let (result, warning) = hooks.run(index, stop_hook_active, last_words, &open).await;
             Done::Hook { index, result, warning }
         });

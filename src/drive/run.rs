@@ -2,11 +2,12 @@
 
 use super::clock::Clock;
 use super::context::RunContext;
-use super::dispatch::Dispatcher;
+use super::dispatch::{Batch, Before, Dispatcher};
+use super::recipe::Recipe;
 use super::secrets;
 use super::settings::Settings;
 use super::signal::Signals;
-use super::{room, say};
+use super::{limits, room, say};
 use crate::cli::{self, RunArgs};
 use crate::error::{Error, Kind, Result};
 use crate::event::RunInfo;
@@ -18,63 +19,90 @@ use crate::plan::{Plan, PlannedJob, Purpose};
 use crate::process;
 use crate::report::plain::Detail;
 use crate::report::redact::Secret;
-use crate::schedule::FailFast;
-use crate::units::RunId;
+use crate::store::{RunLock, Runs, StoredRun};
+use crate::units::{JobId, RunId};
 use crate::worktree::Repository;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The least default of `-j`: jobs wait for models most of their time, so a small machine still runs some side by side.
-const LEAST_SLOTS: usize = 4;
+/// A run that is to begin, or to go on.
+pub(super) struct Order<'a> {
+    pub(super) args: &'a RunArgs,
+    /// What the process was started with after its own name: what a run that goes on is planned from.
+    pub(super) line: Vec<String>,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) settings: Settings,
+    pub(super) clock: Clock,
+    pub(super) id: RunId,
+    pub(super) plan: Plan,
+    /// The run that goes on, held by this process.
+    pub(super) again: Option<Again>,
+}
+
+/// A run that goes on.
+pub(super) struct Again {
+    pub(super) stored: StoredRun,
+    pub(super) lock: RunLock,
+    pub(super) before: BTreeMap<JobId, Before>,
+    /// What to tell first.
+    pub(super) notes: Vec<String>,
+}
 
 /// Runs the jobs.
 ///
 /// # Errors
 /// Whatever is wrong before the first job starts. What goes wrong in a job is its outcome.
-pub(super) fn run(args: &RunArgs, snapshot: &Snapshot) -> Result<ExitStatus> {
+pub(super) fn run(args: &RunArgs, snapshot: &Snapshot, line: Vec<String>) -> Result<ExitStatus> {
     let settings = Settings::from_env(&snapshot.env)?;
     let clock = Clock::start();
-    let run = clock.run_id();
-    let plan = match load::plan(&args.which, snapshot, &run, Purpose::Run) {
+    let id = clock.run_id();
+    let args = RunArgs { which: load::with_input(args.which.clone())?, ..args.clone() };
+    limits::of(&args)?;
+    let plan = match load::plan(&args.which, snapshot, &id, Purpose::Run) {
         Ok(plan) => plan,
         Err(failure) => return Ok(say::failure(&failure, args.color, snapshot)),
     };
     say::findings(&plan.warnings, args.color, snapshot);
-    if let Some((first, rest)) = room::problems(&plan.jobs).split_first() {
-        return Err(rest.iter().fold(Error::usage(first.clone()), |error, more| error.because(more.clone())));
-    }
     if args.dry_run {
         say::result(&plan.text());
         return Ok(ExitStatus::Passed);
     }
+    start(Order { args: &args, line, snapshot, settings, clock, id, plan, again: None })
+}
+
+/// Starts a run whose plan is known.
+pub(super) fn start(mut order: Order<'_>) -> Result<ExitStatus> {
+    limits::apply(order.args, &mut order.plan);
+    if let Some((first, rest)) = room::problems(&order.plan.jobs).split_first() {
+        return Err(rest.iter().fold(Error::usage(first.clone()), |error, more| error.because(more.clone())));
+    }
     process::adopt_orphans();
+    process::open_many_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(Kind::Environment, "cannot start").because(error.to_string()))?;
-    let result = runtime.block_on(drive(args, snapshot, settings, clock, run, plan));
+    let result = runtime.block_on(drive(order));
     // A blocking call that hangs (a dead network disk) must not keep the process from ending.
     runtime.shutdown_background();
     process::sweep();
     result
 }
 
-async fn drive(
-    args: &RunArgs,
-    snapshot: &Snapshot,
-    settings: Settings,
-    clock: Clock,
-    run: RunId,
-    plan: Plan,
-) -> Result<ExitStatus> {
+async fn drive(order: Order<'_>) -> Result<ExitStatus> {
+    let Order { args, line, snapshot, settings, clock, id, plan, again } = order;
+    let limits = limits::of(args)?;
     let signals = Signals::listen()?;
     let repository = Repository::discover(&snapshot.cwd).await.ok();
     let root = repository.as_ref().map_or(snapshot.cwd.as_path(), Repository::root);
-    let folder = root.join(".runner/runs").join(&run.0);
+    let (folder, begun) = match &again {
+        Some(again) => (again.stored.folder.clone(), again.stored.record.info.started_at.clone()),
+        None => (Runs::at(root).folder().join(&id.0), clock.started_at()),
+    };
     let slots = args.at_once.map_or_else(default_slots, usize::from);
     let key_names = secrets::key_names(&plan.jobs);
     let info = RunInfo {
-        id: run.clone(),
-        started_at: clock.started_at(),
+        id: id.clone(),
+        started_at: begun,
         shown_folder: shown(&folder, &snapshot.cwd),
         folder: folder.clone(),
         jobs: plan.jobs.iter().map(PlannedJob::info).collect(),
@@ -83,9 +111,18 @@ async fn drive(
     };
     let hidden = secrets::hidden(&snapshot.env, &key_names);
     let git_dir = repository.as_ref().map(|repository| repository.common_dir().to_owned());
-    let sink = Sink::open(SinkSettings { git_dir, ..sink_settings(args, snapshot, info.clone(), hidden) })?;
+    let recipe = match &again {
+        Some(again) => again.stored.record.plan.clone(),
+        None => Recipe::of(args, line, snapshot, root, &plan.jobs).await.value(),
+    };
+    let settings_of_sink = sink_settings(args, snapshot, info.clone(), hidden);
+    let sink = Sink::open(SinkSettings { git_dir, goes_on: again.is_some(), plan: recipe, ..settings_of_sink })?;
+    let (before, notes, lock) = match again {
+        Some(Again { before, notes, lock, stored: _ }) => (before, notes, lock),
+        None => (BTreeMap::new(), Vec::new(), take_lock(&folder)?),
+    };
     let context = RunContext {
-        run,
+        run: id,
         folder,
         files: sink.files().clone(),
         worktrees: worktrees(&settings.worktrees, root)?,
@@ -96,18 +133,29 @@ async fn drive(
         timeouts: settings.timeouts,
         patience: settings.patience,
     };
-    let fail_fast = if args.fail_fast { FailFast::On } else { FailFast::Off };
     let run_worktrees = context.worktrees.join(&context.run.0);
-    let dispatcher = Dispatcher::new(plan.jobs, context, slots, fail_fast, sink);
+    let dispatcher = Dispatcher::new(Batch { jobs: plan.jobs, slots, limits, before, notes }, context, sink);
     let (exit, warnings) = dispatcher.run(info, signals).await;
     // Only an empty folder goes: kept worktrees stay where the reports say.
     drop(std::fs::remove_dir(run_worktrees));
+    drop(lock);
     // They were shown when they came up; without its reports a run has not passed.
     Ok(if warnings.is_empty() || exit > ExitStatus::Error { exit } else { exit.max(ExitStatus::Error) })
 }
 
+/// The lock of a run that has just been made.
+fn take_lock(folder: &Path) -> Result<RunLock> {
+    RunLock::take(folder)?.map_err(|holder| {
+        Error::new(Kind::Environment, format!("the run {} is held by {}", folder.display(), holder.said))
+    })
+}
+
+/// Jobs wait for models most of their time, so there are several for each processor; but each has processes of its own
+/// now and then, and a provider's rate limits are met long before the upper bound.
 fn default_slots() -> usize {
-    std::thread::available_parallelism().map_or(LEAST_SLOTS, |count| count.get().max(LEAST_SLOTS))
+    const LEAST: usize = 8;
+    const MOST: usize = 32;
+    std::thread::available_parallelism().map_or(LEAST, |count| (count.get() * 4).clamp(LEAST, MOST))
 }
 
 /// The first place that can be written to, with a folder for this repository in it.
@@ -144,6 +192,7 @@ fn sink_settings(args: &RunArgs, snapshot: &Snapshot, run: RunInfo, secrets: Vec
         plan: serde_json::Value::Null,
         run,
         git_dir: None,
+        goes_on: false,
         junit_extra: args.junit.as_ref().map(|path| snapshot.cwd.join(path)),
         events_extra: args.events.as_ref().map(events_to),
         format: match args.format {
@@ -172,6 +221,10 @@ fn settings_of(args: &RunArgs, run: &RunInfo) -> BTreeMap<String, String> {
         ("slots".to_owned(), run.slots.to_string()),
         ("fail_fast".to_owned(), args.fail_fast.to_string()),
     ]);
+    settings.extend(args.max_failures.map(|max| ("max_failures".to_owned(), max.to_string())));
+    settings.extend(args.max_cost_usd.clone().map(|cap| ("max_cost_usd".to_owned(), cap)));
+    settings.extend(args.timeout.clone().map(|limit| ("timeout".to_owned(), limit)));
+    settings.extend(args.retries.map(|count| ("retries".to_owned(), count.to_string())));
     settings.extend(args.which.model.clone().map(|model| ("model".to_owned(), model)));
     settings
 }

@@ -1,31 +1,51 @@
-//! Signals: the first asks running jobs to end, the second ends the process at once.
+//! Signals: the first asks running jobs to end, the second ends the process at once; one pauses the clocks, one asks what is waited for.
 
 use crate::error::{Error, Kind, Result};
 use crate::exit::ExitStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Hears SIGINT and SIGTERM.
+/// Hears SIGINT, SIGTERM, SIGTSTP and SIGUSR1.
 #[derive(Debug)]
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    pause: Signal,
+    status: Signal,
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// To end, with this exit status.
+    End(ExitStatus),
+    /// To stop until it is told to go on.
+    Pause,
+    /// To say what each job waits for.
+    Status,
 }
 
 impl Signals {
-    /// Starts to listen; from here on the signals no longer end the process by themselves.
+    /// Starts to listen; from here on the signals no longer act on the process by themselves.
     pub(super) fn listen() -> Result<Self> {
         let open = |kind| {
             signal(kind)
                 .map_err(|error| Error::new(Kind::Environment, "cannot listen for signals").because(error.to_string()))
         };
-        Ok(Self { interrupt: open(SignalKind::interrupt())?, terminate: open(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: open(SignalKind::interrupt())?,
+            terminate: open(SignalKind::terminate())?,
+            pause: open(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
+            status: open(SignalKind::user_defined1())?,
+        })
     }
 
-    /// The next signal, as the exit status that it asks for.
-    pub(super) async fn next(&mut self) -> ExitStatus {
+    /// What the next signal asks for.
+    pub(super) async fn next(&mut self) -> Asked {
         tokio::select! {
-            _ = self.interrupt.recv() => ExitStatus::Interrupted,
-            _ = self.terminate.recv() => ExitStatus::Terminated,
+            _ = self.interrupt.recv() => Asked::End(ExitStatus::Interrupted),
+            _ = self.terminate.recv() => Asked::End(ExitStatus::Terminated),
+            _ = self.pause.recv() => Asked::Pause,
+            _ = self.status.recv() => Asked::Status,
         }
     }
 }

@@ -42,6 +42,12 @@ fn refused(call: &ToolUse, words: &str, stopped: Option<HookEvidence>, warnings:
 }
 
 impl Tooling {
+    /// Whether a call of a tool changes no files; hooks beside it may.
+    pub(super) fn only_looks(&self, tool: &str) -> bool {
+        let call = ToolUse { id: "".into(), name: tool.to_owned(), input: ToolInput::Object(Map::new()) };
+        self.hooks.plans.is_empty() && Toolbox::concurrency(&call) == Concurrency::Shared
+    }
+
     /// Runs a call to its result. Never fails.
     pub(super) async fn run(
         &self,

@@ -8,5 +8,5 @@ mod read;
 mod snapshot;
 
 pub use machine::Machine;
-pub use planning::{Failure, plan};
+pub use planning::{Failure, plan, with_input};
 pub use snapshot::{Snapshot, snapshot};

@@ -97,9 +97,11 @@ fn job_files(args: &JobArgs, snapshot: &Snapshot, found: &mut Vec<Diagnostic>) -
                 (source(Layer::Job, &shown, &path)?, stem)
             }
             Found::Input => {
-                let text = bounded(std::io::stdin().lock()).map_err(|error| {
-                    Error::new(Kind::Environment, "cannot read standard input").because(error.to_string())
-                })?;
+                let text = match &args.input {
+                    Some(bytes) => bytes.clone(),
+                    None => input()?,
+                };
+                let text = String::from_utf8(text).map_err(std::string::FromUtf8Error::into_bytes);
                 (as_source(Layer::Job, "-", &snapshot.cwd, text), "stdin".to_owned())
             }
         };
@@ -107,6 +109,24 @@ fn job_files(args: &JobArgs, snapshot: &Snapshot, found: &mut Vec<Diagnostic>) -
         files.push(JobFile { source, stem, spec });
     }
     Ok(files)
+}
+
+/// What standard input holds, up to the limit of a job file.
+fn input() -> Result<Vec<u8>, Error> {
+    let text = bounded(std::io::stdin().lock())
+        .map_err(|error| Error::new(Kind::Environment, "cannot read standard input").because(error.to_string()))?;
+    Ok(text.map_or_else(|bytes| bytes, String::into_bytes))
+}
+
+/// Reads standard input, where it is named as a job file, so that the run can be gone on with later.
+///
+/// # Errors
+/// It cannot be read.
+pub fn with_input(args: JobArgs) -> Result<JobArgs, Error> {
+    if args.input.is_some() || !args.jobs.iter().any(|job| job == "-") {
+        return Ok(args);
+    }
+    Ok(JobArgs { input: Some(input()?), ..args })
 }
 
 type Parser = fn(&Arc<SourceFile>) -> (Option<JobSpec>, Vec<Diagnostic>);

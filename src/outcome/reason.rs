@@ -93,6 +93,8 @@ macro_rules! reasons {
 reasons! {
     /// The model finished, and every gate is green on the final tree.
     Completed = "completed", Passed, None;
+    /// As `completed`, but on a later try: an earlier one had failed.
+    CompletedFlaky = "completed_flaky", Passed, None;
     /// A limit ended the loop, but a gate that proved red on the base is green now.
     CompletedAtLimit = "completed_at_limit", Passed, None;
     /// A gate is red on the final tree.
@@ -153,6 +155,10 @@ reasons! {
     HookError = "hook_error", Error, Some(Fault::Gate);
     /// A fault of the runner itself, such as a panic; this job alone is affected.
     Internal = "internal", Error, Some(Fault::Infra);
+    /// Not started, since a job that it needs did not pass.
+    Dependency = "dependency", Skipped, None;
+    /// Not started, since it had passed in the run that this one repeats.
+    AlreadyDone = "already_done", Skipped, None;
     /// Not started, since another job failed and the run was told to stop then.
     FailFast = "fail_fast", Skipped, None;
     /// Stopped by a signal, or never started because of it.
@@ -164,6 +170,50 @@ impl Reason {
     #[must_use]
     pub const fn is_limit(self) -> bool {
         matches!(self, Self::MaxTurns | Self::TokenBudget | Self::CostLimit | Self::Timeout)
+    }
+
+    /// Whether another try could end otherwise. What the person has to mend, or has stopped, stays as it is.
+    #[must_use]
+    pub const fn retryable(self) -> bool {
+        match self {
+            Self::GateFailed
+            | Self::GateTampered
+            | Self::NoChanges
+            | Self::MaxTurns
+            | Self::TokenBudget
+            | Self::Timeout
+            | Self::LoopDetected
+            | Self::ContextExhausted
+            | Self::OutputTruncated
+            | Self::MalformedOutput
+            | Self::Media
+            | Self::Refused
+            | Self::StopHookPrevented
+            | Self::HookStopped
+            | Self::RateLimited
+            | Self::Overloaded
+            | Self::Api
+            | Self::Stream
+            | Self::SetupFailed
+            | Self::WorktreeFailed
+            | Self::GateError
+            | Self::HookError
+            | Self::Internal => true,
+            // A green gate on the base, a refused key or request: the same again. A spent cap is spent for every try.
+            Self::CostLimit
+            | Self::GateNotRed
+            | Self::Auth
+            | Self::Billing
+            | Self::ModelNotFound
+            | Self::InvalidRequest
+            | Self::Completed
+            | Self::CompletedFlaky
+            | Self::CompletedAtLimit
+            | Self::Dependency
+            | Self::AlreadyDone
+            | Self::FailFast
+            | Self::Interrupted => false,
+        }
     }
 }
 

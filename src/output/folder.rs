@@ -39,6 +39,21 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// The folder of a run that goes on. A torn last line of its events is put aside, so that every line can be read.
+    ///
+    /// # Errors
+    /// Names the path that cannot be read or mended.
+    pub fn reopen<'a>(path: &Path, jobs: impl IntoIterator<Item = &'a JobId>) -> Result<Self> {
+        let folder = Self { path: path.to_owned() };
+        for job in jobs {
+            let tools = folder.tools(job);
+            fs::create_dir_all(&tools).map_err(|error| Error::io("make", &tools, &error))?;
+        }
+        let events = folder.file("events.jsonl");
+        mend(&events).map_err(|error| Error::io("go on with", &events, &error))?;
+        Ok(folder)
+    }
+
     /// The folder itself.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -82,6 +97,18 @@ impl RunFolder {
     }
 }
 
+/// Puts what follows the last newline of a file into a file beside it.
+fn mend(path: &Path) -> std::io::Result<()> {
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        bytes => bytes?,
+    };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let Some(torn) = bytes.get(whole..).filter(|torn| !torn.is_empty()) else { return Ok(()) };
+    fs::OpenOptions::new().append(true).create(true).open(path.with_extension("torn"))?.write_all(torn)?;
+    fs::OpenOptions::new().write(true).open(path)?.set_len(whole as u64)
+}
+
 /// Makes git overlook `.runner/`, by its own list in the common git folder; `.gitignore` is the person's.
 ///
 /// # Errors
@@ -119,6 +146,19 @@ mod tests {
         assert_eq!(folder.patch(&job), path.join("jobs/fix/diff.patch"));
         let again = RunFolder::create(&path, [&job]).unwrap_err();
         assert!(again.to_string().contains("there already"), "{again}");
+    }
+
+    #[test]
+    fn a_torn_line_is_put_aside() {
+        let root = tempfile::tempdir().unwrap();
+        let job = JobId::new("fix").unwrap();
+        let events = root.path().join("events.jsonl");
+        fs::write(&events, "{\"at\":1}\n{\"at").unwrap();
+        for _ in 0..2 {
+            RunFolder::reopen(root.path(), [&job]).unwrap();
+            assert_eq!(fs::read_to_string(&events).unwrap(), "{\"at\":1}\n");
+            assert_eq!(fs::read_to_string(root.path().join("events.torn")).unwrap(), "{\"at");
+        }
     }
 
     #[test]

@@ -141,7 +141,8 @@ impl Screen {
         }
     }
 
-    fn say(&mut self, at: Elapsed, line: &str) {
+    /// Shows a line.
+    pub(super) fn say(&mut self, at: Elapsed, line: &str) {
         match &mut self.mode {
             Mode::Live(screen) => screen.above(line),
             Mode::Plain { said } => {

@@ -14,6 +14,8 @@ use std::path::PathBuf;
 pub struct SinkSettings {
     /// The run; its folder is made by [`Sink::open`](super::Sink::open).
     pub run: RunInfo,
+    /// The run goes on: its folder is there.
+    pub goes_on: bool,
     /// The common git folder, whose `info/exclude` is to name `.runner/`; `None` outside of a repository.
     pub git_dir: Option<PathBuf>,
     /// What the run was told, by name, for `run.json`.

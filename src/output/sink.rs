@@ -54,7 +54,9 @@ impl Sink {
 
     fn open_on(settings: SinkSettings, files: Files, console: Console) -> Result<Self> {
         let run = files.redactor().run(&settings.run);
-        let folder = RunFolder::create(&run.folder, run.jobs.iter().map(|job| &job.id))?;
+        let ids = run.jobs.iter().map(|job| &job.id);
+        let folder =
+            if settings.goes_on { RunFolder::reopen(&run.folder, ids)? } else { RunFolder::create(&run.folder, ids)? };
         let screen = screen(&settings, &files, console);
         let mut events = vec![files.lines(&folder.file("events.jsonl"))?];
         if let Some(EventsTo::File(path)) = &settings.events_extra {
@@ -82,8 +84,11 @@ impl Sink {
             let result = folder::exclude(git_dir);
             sink.check(result);
         }
-        sink.write_junit()?;
-        sink.write_summary()?;
+        if !settings.goes_on {
+            // What a run that goes on has written stays until there is more to say.
+            sink.write_junit()?;
+            sink.write_summary()?;
+        }
         sink.write_run()?;
         Ok(sink)
     }
@@ -160,6 +165,20 @@ impl Sink {
             | RunEventKind::Interrupted(_) => {}
         }
         self.screen.handle(event, &self.stats);
+    }
+
+    /// Takes over an event that an earlier process has told: reports know it, nobody is told again.
+    pub fn take_up(&mut self, event: &RunEvent) {
+        let event = &self.files.redactor().event(event);
+        self.stats.apply(event);
+        self.junit.apply(event);
+        self.summary.apply(&self.stats.run.shown_folder, event);
+    }
+
+    /// Says something to whoever watches, and to nobody else.
+    pub fn say(&mut self, text: &str) {
+        let text = self.files.redacted(text);
+        self.screen.say(self.stats.now, &text);
     }
 
     /// Lets the screen move while nothing happens.

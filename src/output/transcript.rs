@@ -1,10 +1,13 @@
 //! `transcript.jsonl` of a job: append-only, one message a line, on disk before the loop goes on.
 
 use super::file::{Files, Lines};
-use crate::error::Result;
-use crate::query::{AgentId, Message};
-use crate::report::json::{self, TranscriptMeta};
+use crate::error::{Error, Result};
+use crate::event::JobReport;
+use crate::outcome::Transition;
+use crate::query::{AgentId, Message, Saved};
+use crate::report::json::{self, Given, Stand, TranscriptMeta};
 use crate::units::{Elapsed, Turns, Usage, Usd};
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 /// A transcript that is being written.
@@ -22,6 +25,74 @@ impl Transcript {
         let mut lines = files.lines(path)?;
         lines.write(&json::meta_line(meta))?;
         Ok(Self { lines })
+    }
+
+    /// Goes on with one of which so many bytes can be read, at a savepoint; what is torn goes to a file beside it.
+    ///
+    /// # Errors
+    /// Names the path.
+    pub fn reopen(files: &Files, path: &Path, whole: usize, at: Elapsed, savepoint: usize) -> Result<Self> {
+        let cut = || {
+            let bytes = fs::read(path)?;
+            if let Some(torn) = bytes.get(whole..).filter(|torn| !torn.is_empty()) {
+                use std::io::Write;
+                let aside = path.with_extension("torn");
+                OpenOptions::new().append(true).create(true).open(aside)?.write_all(torn)?;
+                OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
+            }
+            Ok(())
+        };
+        cut().map_err(|error: std::io::Error| Error::io("go on with", path, &error))?;
+        let mut lines = files.lines(path)?;
+        lines.write(&json::resumed_line(at, savepoint))?;
+        Ok(Self { lines })
+    }
+
+    /// Adds what the agent is given.
+    ///
+    /// # Errors
+    /// Names the path.
+    pub fn started(&mut self, at: Elapsed, given: &Given) -> Result<()> {
+        self.lines.write(&json::started_line(at, given))
+    }
+
+    /// Adds a place from which the conversation can go on.
+    ///
+    /// # Errors
+    /// Names the path.
+    pub fn savepoint(
+        &mut self,
+        at: Elapsed,
+        transition: Option<Transition>,
+        stand: &Stand,
+        saved: &Saved,
+        report: &JobReport,
+    ) -> Result<()> {
+        self.lines.write(&json::savepoint_line(at, transition, stand, saved, report))
+    }
+
+    /// Adds that the files of the last savepoint are kept.
+    ///
+    /// # Errors
+    /// Names the path.
+    pub fn checkpoint(&mut self, at: Elapsed, tree: &str) -> Result<()> {
+        self.lines.write(&json::checkpoint_line(at, tree))
+    }
+
+    /// Adds what the model calls have come to.
+    ///
+    /// # Errors
+    /// Names the path.
+    pub fn books(&mut self, at: Elapsed, calls: u32, usage: &Usage, spent: Usd) -> Result<()> {
+        self.lines.write(&json::books_line(at, calls, usage, spent))
+    }
+
+    /// Adds that the conversation has ended; the report holds the terminal.
+    ///
+    /// # Errors
+    /// Names the path.
+    pub fn ended(&mut self, at: Elapsed, stand: &Stand, report: &JobReport) -> Result<()> {
+        self.lines.write(&json::ended_line(at, stand, report))
     }
 
     /// Adds a message, whole.
@@ -75,7 +146,7 @@ mod tests {
         };
         let mut transcript = Transcript::create(&files, &path, &meta).unwrap();
         let kinds = || {
-            let text = std::fs::read_to_string(&path).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
             assert!(text.ends_with('\n'));
             text.lines()
                 .map(|line| {
@@ -94,7 +165,7 @@ mod tests {
         assert_eq!(kinds(), ["meta", "message"]);
         transcript.turn(Elapsed::from_millis(2), Turns(1), &Usage::default(), Usd::ZERO, None).unwrap();
         assert_eq!(kinds(), ["meta", "message", "turn"]);
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(r"use [redacted:KEY]\nplease"), "{text}");
     }
 }

@@ -72,6 +72,31 @@ pub struct Course {
     pub group: Option<Group>,
 }
 
+impl Course {
+    /// How many tries there can be in all.
+    #[must_use]
+    pub const fn tries(&self) -> u32 {
+        self.attempts.saturating_add(self.retries)
+    }
+
+    /// Whether an end for this reason is to be followed by another try, as long as there is one.
+    #[must_use]
+    pub fn wants_retry(&self, reason: Reason) -> bool {
+        if self.retry_on.is_empty() { reason.retryable() } else { self.retry_on.contains(&reason) }
+    }
+}
+
+/// What holds for a whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunLimits {
+    /// After so many failed jobs it ends; `None`: never.
+    pub max_failures: Option<u32>,
+    /// Its wall clock; `None`: no limit.
+    pub timeout: Option<Duration>,
+    /// Its spending cap over all jobs and tries; `None`: no cap.
+    pub max_cost: Option<Usd>,
+}
+
 impl Default for Course {
     fn default() -> Self {
         Self { retries: 0, retry_on: Vec::new(), attempts: 1, needs: Vec::new(), priority: 0, group: None }

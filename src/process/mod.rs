@@ -17,19 +17,23 @@ mod capture;
 mod command;
 mod descendants;
 mod environment;
+mod files;
 mod guard;
 mod handover;
 mod listen;
 mod live;
 mod orphans;
+mod pause;
 mod run;
 
 pub use capture::{Capture, Output};
 pub use command::{Command, End, Finished, Streams};
 pub use environment::Environment;
+pub use files::open_many_files;
 pub use guard::{SUBCOMMAND, guard_main};
 pub use live::Live;
 pub use orphans::{adopt_orphans, sweep};
+pub use pause::{pause, paused, wait};
 pub use run::{run, run_live};
 
 #[cfg(test)]

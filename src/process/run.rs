@@ -4,6 +4,7 @@ use super::guard::{NAME, Report};
 use super::handover::{ERRORS, INPUT, send};
 use super::listen::Listener;
 use super::orphans::{Registered, end_session};
+use super::pause::wait;
 use super::{Command, End, Finished, Live, Output, Streams};
 use bytes::Bytes;
 use std::io;
@@ -17,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 /// How long a guard may take, after the grace, to end what it guards: only a process that cannot be killed needs it.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -205,7 +206,7 @@ async fn supervise(control: &mut UnixStream, command: &Command) -> Verdict {
     let forced = tokio::select! {
         biased;
         () = command.cancel.cancelled() => End::Cancelled,
-        () = sleep(command.timeout) => End::TimedOut,
+        () = wait(command.timeout) => End::TimedOut,
         report = report(control) => return Verdict { forced: None, report },
     };
     // A failure means that the guard is dead, which the missing report tells as well.

@@ -70,6 +70,8 @@ pub struct ModelCall {
     pub source: Source,
     /// Which model is asked.
     pub model: ModelSlot,
+    /// What it costs at most: its prompt as the dearest input, and the whole output cap.
+    pub worst_cost: Usd,
     /// What the model is told about the budget of the whole task, where the provider takes that.
     pub task_budget: Option<TaskBudget>,
     /// What the provider is asked to clear by itself; `None`: nothing.
@@ -90,6 +92,7 @@ impl ModelCall {
             max_output: Tokens(8_192),
             source: Source::Job,
             model: ModelSlot::Main,
+            worst_cost: Usd::ZERO,
             task_budget: None,
             clearing: None,
             thinking_stripped: false,

@@ -189,10 +189,10 @@ impl Agent {
     ) -> CallId {
         sh.last_call += 1;
         let id = CallId(sh.last_call);
-        let (source, model) = (call.source, call.model);
+        let (source, model, worst_cost) = (call.source, call.model, reserved.cost);
         sh.flights.insert(id, Flight { agent: self.id, model, source, reserved, told: None });
         sh.emit(Notice::ModelCalled { call: id, source, turn: self.state.turn_count, estimate });
-        sh.out.push(Effect::CallModel(ModelCall { id, agent: self.id, kind: self.kind, ..call }));
+        sh.out.push(Effect::CallModel(ModelCall { id, agent: self.id, kind: self.kind, worst_cost, ..call }));
         id
     }
 

@@ -18,6 +18,8 @@ pub struct NewWorktree<'a> {
     pub path: &'a Path,
     /// The branch to make for it.
     pub branch: &'a str,
+    /// The branch may be there already: it is checked out as it is. It must not be checked out elsewhere.
+    pub goes_on: bool,
     /// The full id of the commit that it starts from.
     pub base: &'a str,
     /// Whose it is: `runner RUN/JOB pid N`. It becomes git's lock reason, so that nobody prunes the worktree.
@@ -94,6 +96,11 @@ impl Worktree {
         in_background(move || keep_index(&admin)).await
     }
 
+    /// Settings of git that decide what is stored of a file, as they were before the agent.
+    pub fn pinned(&self) -> &std::collections::BTreeMap<String, String> {
+        self.pinned.values()
+    }
+
     /// The repository, open. Blocks for a moment.
     pub(super) fn open(common_dir: &Path) -> Result<git2::Repository, String> {
         git2::Repository::open(common_dir).map_err(|error| format!("cannot open the repository: {}", error.message()))
@@ -101,7 +108,7 @@ impl Worktree {
 }
 
 /// Git as this repository needs it.
-async fn git_for(repo: &Repository, new: &NewWorktree<'_>) -> Result<Git, String> {
+pub(super) async fn git_for(repo: &Repository, new: &NewWorktree<'_>) -> Result<Git, String> {
     let git = Git::new(new.env);
     let wants_lfs = repo.open()?.config().is_ok_and(|config| {
         ["filter.lfs.process", "filter.lfs.smudge"].iter().any(|key| config.get_entry(key).is_ok())

@@ -12,6 +12,8 @@
 //! What it can't do: files that ignore rules leave out are in no snapshot; an embedded repository is kept as a
 //! reference to its commit, without its files.
 
+mod adopt;
+mod checkpoint;
 mod commit;
 mod create;
 mod fixture;
@@ -26,6 +28,8 @@ mod site;
 mod snapshot;
 mod unseen;
 
+pub use adopt::Adopted;
+pub use checkpoint::checkpoint_ref;
 pub use commit::Commit;
 pub use create::{NewWorktree, Worktree};
 pub use repository::Repository;

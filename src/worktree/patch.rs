@@ -14,6 +14,18 @@ impl Worktree {
     /// # Errors
     /// Says in words what could not be written.
     pub async fn write_patch(&self, tree: &TreeId, file: &Path) -> Result<(), String> {
+        self.write_difference(&self.base, tree, file).await
+    }
+
+    /// The same of what lies between two snapshots.
+    ///
+    /// # Errors
+    /// Says in words what could not be written.
+    pub async fn write_patch_between(&self, from: &TreeId, to: &TreeId, file: &Path) -> Result<(), String> {
+        self.write_difference(from.as_str(), to, file).await
+    }
+
+    async fn write_difference(&self, from: &str, tree: &TreeId, file: &Path) -> Result<(), String> {
         let cannot = |error: &dyn std::fmt::Display| format!("cannot write {}: {error}", file.display());
         let file = std::path::absolute(file).map_err(|error| cannot(&error))?;
         let folder = file.parent().map(Path::to_owned).unwrap_or_default();
@@ -38,7 +50,7 @@ impl Worktree {
             "--no-color",
             "--submodule=short",
             &output,
-            &self.base,
+            from,
             tree.as_str(),
         ];
         let git = self.git.with("GIT_DIR", &self.common_dir).without("GIT_WORK_TREE");

@@ -42,6 +42,16 @@ impl Pinned {
         Self(values)
     }
 
+    /// As they were kept.
+    pub(super) const fn kept(values: BTreeMap<String, String>) -> Self {
+        Self(values)
+    }
+
+    /// To be kept.
+    pub(super) const fn values(&self) -> &BTreeMap<String, String> {
+        &self.0
+    }
+
     /// What has to be told to git so that these values hold, whatever is configured `now`.
     fn against(&self, now: &Self) -> Vec<(String, String)> {
         let changed = self.0.iter().filter(|(name, value)| now.0.get(*name) != Some(value));

@@ -72,7 +72,7 @@ pub(super) fn is_there(path: &Path) -> bool {
 }
 
 /// Whether its `.git` leads to the folder that the repository keeps for it, and that one exists.
-fn leads_to(path: &Path, admin: &Path) -> bool {
+pub(super) fn leads_to(path: &Path, admin: &Path) -> bool {
     let text = fs::read_to_string(path.join(".git")).unwrap_or_default();
     let target = text.trim_end().strip_prefix("gitdir: ").map(|target| path.join(target));
     target.and_then(|target| target.canonicalize().ok()).is_some_and(|target| target == admin)

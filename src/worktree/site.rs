@@ -18,6 +18,7 @@ pub(super) struct Site {
     branch: String,
     base: git2::Oid,
     owner: String,
+    goes_on: bool,
 }
 
 impl Site {
@@ -33,7 +34,7 @@ impl Site {
         }
         let base = git2::Oid::from_str(new.base).map_err(|_| format!("`{}` is not the id of a commit", new.base))?;
         let (common_dir, branch, owner) = (repo.common_dir().to_owned(), new.branch.into(), new.owner.into());
-        Ok(Self { path: resolved(&path), common_dir, branch, base, owner })
+        Ok(Self { path: resolved(&path), common_dir, branch, base, owner, goes_on: new.goes_on })
     }
 
     /// Clears what is left over, looks for what is in the way, makes the folders above.
@@ -70,6 +71,9 @@ impl Site {
         let others = Registration::all(&self.common_dir).into_iter();
         let other = others.into_iter().find(|other| other.branch.as_ref() == Some(&self.branch));
         let holder = main.or(other.map(|other| other.folder));
+        if self.goes_on && holder.is_none() {
+            return Ok(());
+        }
         let held = holder.map_or_else(String::new, |folder| format!(" and is checked out in {}", folder.display()));
         Err(format!(
             "the branch `{}` exists already{held}: delete it, or name another with `branch` in `[worktree]`",
@@ -85,21 +89,13 @@ impl Site {
         new: &NewWorktree<'_>,
     ) -> Result<Worktree, String> {
         let path = self.path.to_string_lossy();
-        let args = [
-            "worktree",
-            "add",
-            "--quiet",
-            "--no-checkout",
-            "--no-track",
-            "--lock",
-            "--reason",
-            &self.owner,
-            "-b",
-            &self.branch,
-            "--",
-            &path,
-            new.base,
-        ];
+        let mut args = vec!["worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", &self.owner];
+        let is_there = self.goes_on && repo.open()?.find_branch(&self.branch, BranchType::Local).is_ok();
+        if is_there {
+            args.extend(["--", &path, &self.branch]);
+        } else {
+            args.extend(["--no-track", "-b", &self.branch, "--", &path, new.base]);
+        }
         let at_repo = git.with("GIT_DIR", &self.common_dir);
         at_repo.run(repo.root(), &args, QUICK, new.cancel).await?;
         let found = Registration::all(&self.common_dir).into_iter().find(|one| one.folder == self.path);

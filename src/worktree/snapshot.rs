@@ -22,6 +22,14 @@ const EMPTY_REPOSITORY: &str = "does not have a commit checked out";
 pub struct TreeId(pub(super) String);
 
 impl TreeId {
+    /// From a full id in hexadecimal; whether there is such a tree shows when it is used.
+    ///
+    /// # Errors
+    /// Says that it is none.
+    pub fn new(id: &str) -> Result<Self, String> {
+        Oid::from_str(id).map(|id| Self(id.to_string())).map_err(|_| format!("`{id}` is not the id of a tree"))
+    }
+
     /// The full id in hexadecimal.
     pub fn as_str(&self) -> &str {
         &self.0

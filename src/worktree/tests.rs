@@ -109,7 +109,8 @@ impl Scene {
         let base = repository.resolve("HEAD")?;
         let path = self.at("worktrees").join(name);
         let cancel = CancellationToken::new();
-        let new = NewWorktree { path: &path, branch, base: &base, owner, env: &self.env, cancel: &cancel };
+        let new =
+            NewWorktree { path: &path, branch, goes_on: false, base: &base, owner, env: &self.env, cancel: &cancel };
         Worktree::create(&repository, new).await
     }
 

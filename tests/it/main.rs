@@ -30,6 +30,8 @@ mod mock;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(test)]
+mod resuming;
+#[cfg(test)]
 mod signals;
 #[cfg(test)]
 mod spec;

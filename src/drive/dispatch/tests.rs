@@ -75,6 +75,7 @@ fn dispatcher(folder: &Path, jobs: Vec<PlannedJob>) -> (Dispatcher, RunInfo) {
     let sink = Sink::open(SinkSettings {
         run: info.clone(),
         git_dir: None,
+        goes_on: false,
         settings: BTreeMap::new(),
         plan: serde_json::Value::Null,
         junit_extra: None,
@@ -101,19 +102,27 @@ fn dispatcher(folder: &Path, jobs: Vec<PlannedJob>) -> (Dispatcher, RunInfo) {
         timeouts: Timeouts::default(),
         patience: Patience::default(),
     };
-    (Dispatcher::new(jobs, context, 2, FailFast::Off, sink), info)
+    (
+        Dispatcher::new(
+            Batch { jobs, slots: 2, limits: RunLimits::default(), before: BTreeMap::new(), notes: Vec::new() },
+            context,
+            sink,
+        ),
+        info,
+    )
 }
 
 /// A job that fails by itself, since its fixture is not there, beside one whose task panics.
 #[tokio::test]
 async fn a_panic_is_the_outcome_of_that_job_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut dispatcher, info) = dispatcher(folder.path(), vec![job("fails"), job("panics")]);
+    let (mut dispatcher, _) = dispatcher(folder.path(), vec![job("fails"), job("panics")]);
     dispatcher.scheduler.step(Input::Start);
-    let worktree = dispatcher.context.worktree(&info.jobs[1].id);
+    let worktree = dispatcher.context.place(&dispatcher.jobs[1], 1).worktree;
     std::fs::create_dir_all(&worktree).unwrap();
-    dispatcher.start(0);
-    dispatcher.spawn(1, async { panic!("out of cheese") });
+    let attempt = |job| Attempt { job, number: 1 };
+    dispatcher.start(attempt(0));
+    dispatcher.spawn(attempt(1), async { panic!("out of cheese") });
     dispatcher.listen(&mut Signals::listen().unwrap()).await;
     assert_eq!(ExitStatus::of(dispatcher.verdicts.iter().copied()), ExitStatus::Error);
     assert!(dispatcher.sink.finish().is_empty());

@@ -48,6 +48,7 @@ impl Case {
         let settings = SinkSettings {
             run,
             git_dir: None,
+            goes_on: false,
             settings: BTreeMap::new(),
             plan: serde_json::Value::Null,
             junit_extra: None,

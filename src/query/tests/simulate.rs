@@ -369,8 +369,8 @@ fn play(seed: u64, sum: &mut Sum) -> Result<(), String> {
     let mut adversary =
         Adversary { rng, mood, pauses, repeats, honest, next_id: 0, used_ids: Vec::new(), plans: BTreeMap::new() };
     let mut world = World::new(params);
-    // In every eighth history, of all moods, the process dies now and then.
-    world.tape.is_kept = (seed / 8).is_multiple_of(8);
+    // In one history of 32, of all moods, the process dies now and then.
+    world.tape.is_kept = (seed / 8).is_multiple_of(32);
     let step = |world: &mut World, line: String| {
         world.play(line).map_err(|broken| {
             let script = world.script.join("\n");
@@ -415,7 +415,7 @@ fn play(seed: u64, sum: &mut Sum) -> Result<(), String> {
 /// Plays a script that the simulation printed.
 fn replay(seed: u64, script: &str) {
     let mut world = World::new(seeded(seed).0);
-    world.tape.is_kept = (seed / 8).is_multiple_of(8);
+    world.tape.is_kept = (seed / 8).is_multiple_of(32);
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Err(broken) = world.play(line.to_owned()) {
             panic!("{broken}\n{}", world.script.join("\n"));

@@ -1,5 +1,5 @@
 //! `transcript.jsonl`: what was said, whole and in order. First a line of `kind` `meta`, then `message`, `turn` and
-//! `compaction` lines. It is enough to go on from, to play again, and to check.
+//! `compaction` lines, and those of [`savepoint`](super::savepoint). It is enough to go on from, to play again, and to check.
 
 use super::value::{self, SCHEMA, UsageValue};
 use crate::query::{AgentId, Block, Message, Origin, Role, ToolInput};

@@ -51,7 +51,15 @@ async fn bases_of_all_kinds_do() {
     let repository = Repository::discover(&scene.at("bare")).await.unwrap();
     let base = repository.resolve("main").unwrap();
     let (path, cancel) = (scene.at("worktrees/bare"), CancellationToken::new());
-    let new = NewWorktree { path: &path, branch: "b", base: &base, owner: "o", env: &scene.env, cancel: &cancel };
+    let new = NewWorktree {
+        path: &path,
+        branch: "b",
+        goes_on: false,
+        base: &base,
+        owner: "o",
+        env: &scene.env,
+        cancel: &cancel,
+    };
     let worktree = Worktree::create(&repository, new).await.unwrap();
     write(&worktree.path().join("new"), "");
     let tree = worktree.snapshot().await.unwrap();
@@ -73,8 +81,15 @@ async fn b099_sixteen_at_once_from_a_tracked_branch() {
     let names: Vec<_> =
         (0..16).map(|number| (scene.at(&format!("worktrees/{number}")), format!("job/{number}"))).collect();
     let all = names.iter().map(|(path, branch)| {
-        let new =
-            NewWorktree { path, branch, base: &base, owner: "runner r/x pid 1", env: &scene.env, cancel: &cancel };
+        let new = NewWorktree {
+            path,
+            branch,
+            goes_on: false,
+            base: &base,
+            owner: "runner r/x pid 1",
+            env: &scene.env,
+            cancel: &cancel,
+        };
         Worktree::create(&repository, new)
     });
     let made = futures_util::future::join_all(all).await;
@@ -118,7 +133,15 @@ async fn a_cancelled_one_leaves_nothing() {
     let base = repository.resolve("HEAD").unwrap();
     let (path, cancel) = (scene.at("worktrees/w"), CancellationToken::new());
     cancel.cancel();
-    let new = NewWorktree { path: &path, branch: "b", base: &base, owner: "o", env: &scene.env, cancel: &cancel };
+    let new = NewWorktree {
+        path: &path,
+        branch: "b",
+        goes_on: false,
+        base: &base,
+        owner: "o",
+        env: &scene.env,
+        cancel: &cancel,
+    };
     assert_eq!(Worktree::create(&repository, new).await.unwrap_err(), "cancelled");
     assert!(!path.exists());
     assert_eq!(scene.branches().await, "main");
@@ -240,7 +263,8 @@ async fn b110_git_lfs_that_is_missing_leaves_pointers_and_a_note() {
     let repository = scene.discover().await;
     let base = repository.resolve("HEAD").unwrap();
     let (path, cancel) = (scene.at("worktrees/w"), CancellationToken::new());
-    let new = NewWorktree { path: &path, branch: "b", base: &base, owner: "o", env: &env, cancel: &cancel };
+    let new =
+        NewWorktree { path: &path, branch: "b", goes_on: false, base: &base, owner: "o", env: &env, cancel: &cancel };
     let worktree = Worktree::create(&repository, new).await.unwrap();
     assert_eq!(read(&worktree.path().join("big")), "pointer\n");
     write(&worktree.path().join("big"), "other\n");
@@ -293,7 +317,15 @@ async fn one_that_is_cancelled_during_the_checkout_leaves_nothing() {
     let repository = scene.discover().await;
     let base = repository.resolve("HEAD").unwrap();
     let (path, cancel) = (scene.at("worktrees/w"), CancellationToken::new());
-    let new = NewWorktree { path: &path, branch: "b", base: &base, owner: "o", env: &scene.env, cancel: &cancel };
+    let new = NewWorktree {
+        path: &path,
+        branch: "b",
+        goes_on: false,
+        base: &base,
+        owner: "o",
+        env: &scene.env,
+        cancel: &cancel,
+    };
     let cancelling = async {
         while !marker.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -324,7 +356,15 @@ async fn b108_a_submodule_stays_empty_and_can_be_a_repository_itself() {
     let repository = Repository::discover(&scene.repo().join("lib")).await.unwrap();
     let base = repository.resolve("HEAD").unwrap();
     let (path, cancel) = (scene.at("worktrees/lib"), CancellationToken::new());
-    let new = NewWorktree { path: &path, branch: "b", base: &base, owner: "o", env: &scene.env, cancel: &cancel };
+    let new = NewWorktree {
+        path: &path,
+        branch: "b",
+        goes_on: false,
+        base: &base,
+        owner: "o",
+        env: &scene.env,
+        cancel: &cancel,
+    };
     let worktree = Worktree::create(&repository, new).await.unwrap();
     write(&worktree.path().join("a"), "work\n");
     let tree = worktree.snapshot().await.unwrap();
@@ -354,7 +394,8 @@ async fn git_that_is_missing_is_named() {
     let mut env = scene.env.clone();
     env.set("PATH", scene.at("home").display().to_string());
     let (path, cancel) = (scene.at("worktrees/w"), CancellationToken::new());
-    let new = NewWorktree { path: &path, branch: "b", base: &base, owner: "o", env: &env, cancel: &cancel };
+    let new =
+        NewWorktree { path: &path, branch: "b", goes_on: false, base: &base, owner: "o", env: &env, cancel: &cancel };
     let error = Worktree::create(&repository, new).await.unwrap_err();
     assert_eq!(error, "the program `git` is missing: it is not in PATH");
 }

@@ -28,7 +28,15 @@ async fn a_fixture_becomes_one_commit_with_all_that_counts() {
     assert_eq!(same.resolve("HEAD").unwrap(), base);
 
     let (path, cancel) = (scene.at("w"), CancellationToken::new());
-    let new = NewWorktree { path: &path, branch: "b", base: &base, owner: "o", env: &scene.env, cancel: &cancel };
+    let new = NewWorktree {
+        path: &path,
+        branch: "b",
+        goes_on: false,
+        base: &base,
+        owner: "o",
+        env: &scene.env,
+        cancel: &cancel,
+    };
     let worktree = Worktree::create(&repository, new).await.unwrap();
     let files = scene
         .git_in(worktree.path(), &["-c", "core.quotePath=false", "ls-files", "--format=%(objectmode) %(path)"])

@@ -90,6 +90,7 @@ async fn b118_a_shallow_clone_is_noted_and_works() {
     let new = super::NewWorktree {
         path: &path,
         branch: "job/w",
+        goes_on: false,
         base: &base,
         owner: "runner r/w pid 1",
         env: &scene.env,

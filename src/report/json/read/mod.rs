@@ -4,8 +4,11 @@
 //! Unknown keys are passed over, as a later version may add some; a later schema is refused in words.
 
 mod codes;
+mod message;
 mod result;
 mod run;
+mod transcript;
 
 pub use result::job_report;
 pub use run::{RunRecord, run_record};
+pub use transcript::{Stage, Taped, transcript};
