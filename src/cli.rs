@@ -41,6 +41,10 @@ pub struct JobArgs {
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
 
+    /// Try each job again up to N times, whatever the job files say.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub retries: Option<u32>,
+
     /// What standard input holds, when it was read before.
     #[arg(skip)]
     pub input: Option<Vec<u8>>,
@@ -72,10 +76,6 @@ pub struct RunArgs {
     /// End the whole run after this time, such as `8h` or `90m`; what was done by then is judged.
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<String>,
-
-    /// Try each job again up to N times, whatever the job files say.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
-    pub retries: Option<u32>,
 
     /// Write the JUnit report here too; the run folder always has one.
     #[arg(long, value_name = "PATH")]

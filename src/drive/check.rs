@@ -5,7 +5,7 @@ use crate::cli::{CheckArgs, PlanFormat};
 use crate::error::{Error, Kind, Result};
 use crate::exit::ExitStatus;
 use crate::load::{self, Failure, Snapshot};
-use crate::plan::{Plan, Purpose, Source, findings_json};
+use crate::plan::{JOB_BASE, Plan, Purpose, Source, findings_json};
 use crate::units::RunId;
 use crate::worktree::Repository;
 use std::collections::BTreeMap;
@@ -51,6 +51,8 @@ async fn repositories(plan: &Plan) -> Vec<String> {
     let mut bases: BTreeMap<&PathBuf, BTreeMap<&str, &str>> = BTreeMap::new();
     for job in &plan.jobs {
         match &job.source {
+            // The work of another job is there when that one has passed.
+            Source::Repo(_) if job.worktree.base.starts_with(JOB_BASE) => {}
             Source::Repo(start) => {
                 bases.entry(start).or_default().entry(&job.worktree.base).or_insert(job.id.as_str());
             }

@@ -27,6 +27,9 @@ pub(super) async fn close(run: &mut JobRun<'_>, workspace: Workspace, outcome: O
         (Keep::Always, _)
         | (Keep::OnFailure, Verdict::Failed | Verdict::Error | Verdict::Skipped | Verdict::Cancelled) => true,
     };
+    // Another attempt has passed: its own work is in its patch and on its branch, and nobody will look into its worktree.
+    let is_rival = run.job.course.attempts > 1 && outcome.reason == Reason::FailFast && problem.is_none();
+    let keep = keep && !(is_rival && run.job.worktree.keep != Keep::Always);
     let root = workspace.root().to_owned();
     // What a killed guard left behind; a call's own guard has ended everything else long ago.
     drop(tokio::task::spawn_blocking(process::sweep).await);

@@ -2,7 +2,7 @@
 
 use crate::cli::RunArgs;
 use crate::error::{Error, Result};
-use crate::plan::{Plan, RunLimits};
+use crate::plan::RunLimits;
 use crate::spec::parse_duration;
 use crate::units::Usd;
 
@@ -25,13 +25,4 @@ pub(super) fn of(args: &RunArgs) -> Result<RunLimits> {
         timeout: timeout.transpose()?,
         max_cost: max_cost.transpose()?,
     })
-}
-
-/// What flags say about every job.
-pub(super) fn apply(args: &RunArgs, plan: &mut Plan) {
-    if let Some(retries) = args.retries {
-        for job in &mut plan.jobs {
-            job.course.retries = retries;
-        }
-    }
 }

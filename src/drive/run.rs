@@ -72,8 +72,7 @@ pub(super) fn run(args: &RunArgs, snapshot: &Snapshot, line: Vec<String>) -> Res
 }
 
 /// Starts a run whose plan is known.
-pub(super) fn start(mut order: Order<'_>) -> Result<ExitStatus> {
-    limits::apply(order.args, &mut order.plan);
+pub(super) fn start(order: Order<'_>) -> Result<ExitStatus> {
     if let Some((first, rest)) = room::problems(&order.plan.jobs).split_first() {
         return Err(rest.iter().fold(Error::usage(first.clone()), |error, more| error.because(more.clone())));
     }
@@ -224,7 +223,7 @@ fn settings_of(args: &RunArgs, run: &RunInfo) -> BTreeMap<String, String> {
     settings.extend(args.max_failures.map(|max| ("max_failures".to_owned(), max.to_string())));
     settings.extend(args.max_cost_usd.clone().map(|cap| ("max_cost_usd".to_owned(), cap)));
     settings.extend(args.timeout.clone().map(|limit| ("timeout".to_owned(), limit)));
-    settings.extend(args.retries.map(|count| ("retries".to_owned(), count.to_string())));
+    settings.extend(args.which.retries.map(|count| ("retries".to_owned(), count.to_string())));
     settings.extend(args.which.model.clone().map(|model| ("model".to_owned(), model)));
     settings
 }

@@ -160,6 +160,10 @@ fn flags(args: &JobArgs, cwd: &Path) -> JobSpec {
         let source = SourceFile::new(Layer::Flag, "--model", cwd, name);
         spec.model.name = Some(Written::new(source.text().to_owned(), Place::whole(&source)));
     }
+    if let Some(retries) = args.retries {
+        let source = SourceFile::new(Layer::Flag, "--retries", cwd, &retries.to_string());
+        spec.course.retries = Some(Written::new(retries, Place::whole(&source)));
+    }
     spec
 }
 

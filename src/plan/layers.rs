@@ -5,7 +5,8 @@
 //! exclude each other the one of the higher layer wins.
 
 use crate::spec::{
-    Code, Diagnostic, Entry, JobSpec, Layer, ModelSpec, Place, SourceFile, WorktreeSpec, Written, masked, parse_job,
+    Code, CourseSpec, Diagnostic, Entry, JobSpec, Layer, ModelSpec, Place, SourceFile, WorktreeSpec, Written, masked,
+    parse_job,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,6 +37,14 @@ pub(super) fn layered(layers: &[&JobSpec]) -> JobSpec {
         loop_limit: first(layers, |job| &job.loop_limit),
         max_cost_usd: first(layers, |job| &job.max_cost_usd),
         timeout: first(layers, |job| &job.timeout),
+        course: CourseSpec {
+            retries: first(layers, |job| &job.course.retries),
+            retry_on: first(layers, |job| &job.course.retry_on),
+            attempts: first(layers, |job| &job.course.attempts),
+            needs: first(layers, |job| &job.course.needs),
+            priority: first(layers, |job| &job.course.priority),
+            group: first(layers, |job| &job.course.group),
+        },
         tags: first(layers, |job| &job.tags),
         protect: first(layers, |job| &job.protect),
         require_changes: first(layers, |job| &job.require_changes),
@@ -150,6 +159,12 @@ fn places(job: &JobSpec) -> Vec<(String, &Place)> {
         ("loop_limit", place(job.loop_limit.as_ref())),
         ("max_cost_usd", place(job.max_cost_usd.as_ref())),
         ("timeout", place(job.timeout.as_ref())),
+        ("retries", place(job.course.retries.as_ref())),
+        ("retry_on", place(job.course.retry_on.as_ref())),
+        ("attempts", place(job.course.attempts.as_ref())),
+        ("needs", place(job.course.needs.as_ref())),
+        ("priority", place(job.course.priority.as_ref())),
+        ("group", place(job.course.group.as_ref())),
         ("tags", place(job.tags.as_ref())),
         ("protect", place(job.protect.as_ref())),
         ("require_changes", place(job.require_changes.as_ref())),

@@ -3,6 +3,7 @@
 //! Everything that can be wrong with a run before it begins is found here, in one go and with its place. Nothing here
 //! touches the machine: what has to be asked of it goes through [`World`], which [`load`](crate::load) answers.
 
+mod course;
 mod endpoint;
 mod expand;
 mod gates;
@@ -23,6 +24,7 @@ mod worktree;
 mod world;
 
 pub use crate::spec::{Before, Keep, OnFail, Thinking, ToolHookEvent};
+pub use course::JOB_BASE;
 pub use job::*;
 pub use layers::{DEFAULTS, Setting};
 pub use matcher::ToolMatcher;

@@ -1,5 +1,6 @@
 //! From what was written in several layers to what will run, or to every reason why it cannot.
 
+use super::course::{Said, between};
 use super::expand::{Expansion, expand};
 use super::job::{PlannedJob, Source};
 use super::layers::{Setting, built_in, layered, settings, settle};
@@ -57,7 +58,8 @@ pub struct Plan {
 /// # Errors
 /// Every error of every file in one go, in the order of the files, with the warnings between them.
 pub fn resolve(request: &Request<'_>, found: Vec<Diagnostic>) -> Result<Plan, Vec<Diagnostic>> {
-    let mut planner = Planner { request, found, jobs: Vec::new(), names: Vec::new(), settings: BTreeMap::new() };
+    let mut planner =
+        Planner { request, found, jobs: Vec::new(), said: Vec::new(), names: Vec::new(), settings: BTreeMap::new() };
     let (defaults, faults) = built_in(request.cwd);
     planner.found.extend(faults);
     for file in request.files {
@@ -65,6 +67,7 @@ pub fn resolve(request: &Request<'_>, found: Vec<Diagnostic>) -> Result<Plan, Ve
     }
     planner.missing_keys();
     planner.shared_branches();
+    planner.between_jobs();
     planner.finish()
 }
 
@@ -73,6 +76,8 @@ struct Planner<'a> {
     found: Vec<Diagnostic>,
     /// Each job with the place that its branch comes from.
     jobs: Vec<(PlannedJob, Place)>,
+    /// For each of them, where it says what other jobs matter to it.
+    said: Vec<Said>,
     /// The names so far, also of jobs that something else is wrong with.
     names: Vec<(JobId, Place)>,
     settings: BTreeMap<JobId, Vec<Setting>>,
@@ -94,6 +99,7 @@ impl Planner<'_> {
             self.found.extend(found);
             if let Some(planned) = planned {
                 self.settings.insert(planned.id.clone(), written.clone());
+                self.said.push(Said::of(&merged, &job.place));
                 let branch = merged.worktree.branch.as_ref().filter(|branch| branch.layer() != Layer::BuiltIn);
                 self.jobs.push((planned, branch.map_or(job.place, |branch| branch.place.clone())));
             }
@@ -166,6 +172,14 @@ impl Planner<'_> {
             taken.push((repo, branch, &job.id, place));
         }
         self.found.extend(found);
+    }
+
+    /// Needs, bases and groups. Where some job could not be planned, a need that names it would be reported too: those come later.
+    fn between_jobs(&mut self) {
+        if self.jobs.len() == self.names.len() {
+            let jobs: Vec<_> = self.jobs.iter().map(|(job, _)| job).zip(&self.said).collect();
+            self.found.extend(between(&jobs));
+        }
     }
 
     fn finish(self) -> Result<Plan, Vec<Diagnostic>> {

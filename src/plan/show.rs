@@ -1,9 +1,9 @@
 //! The plan as text: for people, and as JSON.
 
-use super::job::{CommandLine, GatePlan, HookPlan, ModelPlan, PlannedJob, Provider, Source, ToolHookPlan};
+use super::job::{CommandLine, Course, GatePlan, HookPlan, ModelPlan, PlannedJob, Provider, Source, ToolHookPlan};
 use super::resolve::Plan;
 use crate::spec::{Before, Diagnostic, Keep, OnFail, Thinking, ToolHookEvent, grouped};
-use crate::units::{Tokens, Usd, show_duration};
+use crate::units::{JobId, Tokens, Usd, show_duration};
 use serde_json::{Value, json};
 
 /// The version of the JSON form. Keys may be added under it; none is renamed.
@@ -71,6 +71,7 @@ impl Plan {
             line("changes", "not required");
         }
         line("follow-ups", &if job.follow_ups.is_empty() { String::new() } else { job.follow_ups.len().to_string() });
+        line("course", &course_text(job));
         line("tags", &job.tags.join(", "));
         let settings = self.settings.get(&job.id);
         match before.filter(|before| self.settings.get(&before.id) == settings) {
@@ -116,6 +117,7 @@ impl Plan {
             "follow_ups": job.follow_ups,
             "matrix": job.matrix,
             "tags": job.tags,
+            "course": course_json(&job.course),
             "max_turns": job.limits.max_turns.0,
             "token_budget": job.limits.token_budget.0,
             "keep_working": job.limits.keep_working,
@@ -202,6 +204,42 @@ fn price_text(model: &ModelPlan) -> String {
             format!("${} in, ${} out for a million tokens", million(base.input), million(base.output))
         }
     }
+}
+
+fn course_json(course: &Course) -> Value {
+    json!({
+        "needs": course.needs.iter().map(JobId::as_str).collect::<Vec<_>>(),
+        "attempts": course.attempts,
+        "retries": course.retries,
+        "retry_on": course.retry_on.iter().map(|reason| reason.code()).collect::<Vec<_>>(),
+        "priority": course.priority,
+        "group": course.group.as_ref().map(|group| json!({ "name": group.name, "max": group.max })),
+    })
+}
+
+/// When it runs and how often it is tried, where that is not the plain way.
+fn course_text(job: &PlannedJob) -> String {
+    let course = &job.course;
+    let mut parts = Vec::new();
+    if !course.needs.is_empty() {
+        let needs: Vec<&str> = course.needs.iter().map(JobId::as_str).collect();
+        parts.push(format!("after {}", needs.join(", ")));
+    }
+    if course.attempts > 1 {
+        parts.push(format!("{} attempts side by side", course.attempts));
+    }
+    if course.retries > 0 {
+        let reasons: Vec<&str> = course.retry_on.iter().map(|reason| reason.code()).collect();
+        let on = if reasons.is_empty() { String::new() } else { format!(" on {}", reasons.join(", ")) };
+        parts.push(format!("tried again up to {} times{on}", course.retries));
+    }
+    if course.priority != 0 {
+        parts.push(format!("priority {}", course.priority));
+    }
+    if let Some(group) = &course.group {
+        parts.push(format!("at most {} of the group {} at once", group.max, group.name));
+    }
+    parts.join("; ")
 }
 
 fn source_text(job: &PlannedJob) -> String {

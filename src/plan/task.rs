@@ -1,8 +1,9 @@
 //! Resolves one named job: its task, its limits, and the parts that have files of their own.
 
+use super::course::course;
 use super::expand::{Named, head};
 use super::gates::stop_hooks;
-use super::job::{Course, Limits, OnPass, PlannedJob, PublishPlan};
+use super::job::{Limits, OnPass, PlannedJob, PublishPlan};
 use super::model::model;
 use super::resolve::{JobFile, Request};
 use super::scope::Scope;
@@ -49,6 +50,7 @@ fn planned(
     let worktree = worktree(scope, spec, key);
     let stop_hooks = stop_hooks(scope, spec, defaults);
     let tool_hooks = tool_hooks(scope, spec, defaults);
+    let course = course(scope, spec);
     let token_budget = spec.token_budget.as_ref()?.value;
     let (model, max_cost) = model?;
     let (gates, hooks) = stop_hooks?;
@@ -79,7 +81,7 @@ fn planned(
         gates,
         hooks,
         tool_hooks: tool_hooks?,
-        course: Course::default(),
+        course: course?,
         publish: PublishPlan { on_pass: OnPass::default(), commit_message: None, author: None },
     })
 }

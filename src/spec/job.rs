@@ -4,6 +4,7 @@
 //! `{{ matrix.x }}`, `{{ job }}` and `{{ run }}` may stand in every text, but not in choices and durations.
 
 use super::source::{Layer, Place};
+use crate::outcome::Reason;
 use crate::units::{Tokens, Turns, Usd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub struct JobSpec {
     pub max_cost_usd: Option<Written<Usd>>,
     /// `timeout`: wall clock of the job, setup and gates included; up to 720h. Default: `"45m"`.
     pub timeout: Option<Written<Duration>>,
+    /// When it runs, and how often it is tried.
+    pub course: CourseSpec,
     /// `tags`: words for filters and reports. Default: none.
     pub tags: Option<Written<Vec<Written<String>>>>,
     /// `protect`: globs relative to the worktree; changes there are undone before the gates judge. Default: none.
@@ -86,6 +89,32 @@ pub struct JobSpec {
     pub tool_hooks: Option<Written<Vec<ToolHookSpec>>>,
     /// The keys that are there but could not be read (`model.name`): their absence means nothing.
     pub broken: BTreeSet<String>,
+}
+
+/// When a job runs, and how often it is tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CourseSpec {
+    /// `retries`: tries more, each on a fresh worktree, when none has passed; 0 to 20. Default: 0.
+    pub retries: Option<Written<u32>>,
+    /// `retry_on`: the reasons that it is tried again for. Default: none, which is every one that another try could change.
+    pub retry_on: Option<Written<Vec<Reason>>>,
+    /// `attempts`: tries side by side, 1 to 16; the first that passes stops the others. Default: 1.
+    pub attempts: Option<Written<u32>>,
+    /// `needs`: names of jobs that must have passed before. Default: none.
+    pub needs: Option<Written<Vec<Written<String>>>>,
+    /// `priority`: higher starts first, -1,000 to 1,000. Default: 0.
+    pub priority: Option<Written<i32>>,
+    /// `group`: jobs of which only so many run at once. Default: none.
+    pub group: Option<Written<GroupSpec>>,
+}
+
+/// `group = { name = "db", max = 1 }`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSpec {
+    /// Its name; templates may stand in it.
+    pub name: String,
+    /// How many of it at once, 1 to 1,024. Default: 1.
+    pub max: u32,
 }
 
 /// `token_budget = N`, or `token_budget = { total = N, keep_working = true }`.

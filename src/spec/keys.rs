@@ -11,6 +11,7 @@ pub(super) enum Table {
     StopHook,
     ToolHook,
     TokenBudget,
+    Group,
 }
 
 /// A key and an example of its use.
@@ -38,6 +39,12 @@ const JOB: &[Key] = &[
     key("loop_limit", "loop_limit = 12"),
     key("max_cost_usd", "max_cost_usd = 3.0"),
     key("timeout", "timeout = \"45m\""),
+    key("retries", "retries = 1"),
+    key("retry_on", "retry_on = [\"rate_limited\", \"stream\"]"),
+    key("attempts", "attempts = 3"),
+    key("needs", "needs = [\"other-job\"]"),
+    key("priority", "priority = 10"),
+    key("group", "group = { name = \"db\", max = 1 }"),
     key("tags", "tags = [\"nightly\"]"),
     key("protect", "protect = [\"tests/**\"]"),
     key("require_changes", "require_changes = true"),
@@ -89,6 +96,8 @@ const STOP_HOOK: &[Key] = &[
 
 const TOKEN_BUDGET: &[Key] = &[key("total", "total = 400_000"), key("keep_working", "keep_working = true")];
 
+const GROUP: &[Key] = &[key("name", "name = \"db\""), key("max", "max = 1")];
+
 const TOOL_HOOK: &[Key] = &[
     key("event", "event = \"pre\""),
     key("match", "match = \"Bash\""),
@@ -98,8 +107,16 @@ const TOOL_HOOK: &[Key] = &[
 
 impl Table {
     /// The tables that keys of a job file may stand in.
-    const OF_A_JOB: [Self; 7] =
-        [Self::Job, Self::Model, Self::Worktree, Self::StopHook, Self::ToolHook, Self::Thinking, Self::TokenBudget];
+    const OF_A_JOB: [Self; 8] = [
+        Self::Job,
+        Self::Model,
+        Self::Worktree,
+        Self::StopHook,
+        Self::ToolHook,
+        Self::Thinking,
+        Self::TokenBudget,
+        Self::Group,
+    ];
 
     pub(super) const fn keys(self) -> &'static [Key] {
         match self {
@@ -111,6 +128,7 @@ impl Table {
             Self::StopHook => STOP_HOOK,
             Self::ToolHook => TOOL_HOOK,
             Self::TokenBudget => TOKEN_BUDGET,
+            Self::Group => GROUP,
         }
     }
 
@@ -125,6 +143,7 @@ impl Table {
             Self::StopHook => "[[stop_hooks]]",
             Self::ToolHook => "[[tool_hooks]]",
             Self::TokenBudget => "`token_budget`",
+            Self::Group => "`group`",
         }
     }
 
@@ -138,6 +157,7 @@ impl Table {
             Self::StopHook => "stop_hooks.",
             Self::ToolHook => "tool_hooks.",
             Self::TokenBudget => "token_budget.",
+            Self::Group => "group.",
         }
     }
 

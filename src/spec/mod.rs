@@ -5,6 +5,7 @@
 //! one renderer can show errors of many files side by side.
 
 mod budget;
+mod course;
 mod diagnostic;
 mod duration;
 mod hook;
@@ -22,8 +23,8 @@ mod worktree;
 pub use diagnostic::{Code, Diagnostic, Level};
 pub use duration::{MAX_DURATION, parse_duration};
 pub use job::{
-    Before, CommandSpec, Entry, JobSpec, Keep, MatrixAxis, ModelSpec, OnFail, ProviderName, StopHookKind, StopHookSpec,
-    Thinking, TokenBudget, ToolHookEvent, ToolHookSpec, WorktreeSpec, Written,
+    Before, CommandSpec, CourseSpec, Entry, GroupSpec, JobSpec, Keep, MatrixAxis, ModelSpec, OnFail, ProviderName,
+    StopHookKind, StopHookSpec, Thinking, TokenBudget, ToolHookEvent, ToolHookSpec, WorktreeSpec, Written,
 };
 pub use keys::nearest_word;
 pub use parse::{parse_job, parse_settings};

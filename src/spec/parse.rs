@@ -1,6 +1,7 @@
 //! From text to what was written: one parse, then a walk over the spanned tree that finds every error of the file.
 
 use super::budget::{task_budget, token_budget};
+use super::course::course;
 use super::diagnostic::{Code, Diagnostic};
 use super::hook::{stop_hooks, tool_hooks};
 use super::job::JobSpec;
@@ -86,6 +87,7 @@ fn job(reader: &mut Reader, from: &DeTable<'_>) -> JobSpec {
         }),
         max_cost_usd: reader.key(table, from, "max_cost_usd", Reader::usd),
         timeout: reader.key(table, from, "timeout", Reader::duration),
+        course: course(reader, from),
         tags: reader.key(table, from, "tags", Reader::list),
         protect: reader.key(table, from, "protect", Reader::list),
         require_changes: reader.key(table, from, "require_changes", Reader::boolean),

@@ -102,7 +102,7 @@ impl Reader {
         None
     }
 
-    fn out_of_range<T>(&mut self, field: Field<'_>, value: &Value<'_>, allowed: &str) -> Option<T> {
+    pub(super) fn out_of_range<T>(&mut self, field: Field<'_>, value: &Value<'_>, allowed: &str) -> Option<T> {
         let report = Diagnostic::error(Code::OutOfRange, format!("`{}` is out of range", field.name));
         self.refuse(report, value.span(), format!("must be {allowed}"));
         None

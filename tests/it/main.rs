@@ -32,6 +32,8 @@ mod process;
 #[cfg(test)]
 mod resuming;
 #[cfg(test)]
+mod scheduling;
+#[cfg(test)]
 mod signals;
 #[cfg(test)]
 mod spec;

@@ -7,15 +7,12 @@ use crate::drive::past::Past;
 use crate::drive::purse::Purse;
 use crate::event::{JobReport, RunEvent, RunEventKind, RunInfo};
 use crate::outcome::Verdict;
-use crate::plan::PlannedJob;
+use crate::plan::{JOB_BASE, PlannedJob};
 use crate::schedule::{Attempt, End, Known, Limits, Node};
 use crate::units::{Elapsed, JobId, Usd};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
-
-/// What `base` says before the name of the job whose work it is.
-const JOB_BASE: &str = "job:";
 
 /// What an earlier process has come to with a job.
 #[derive(Debug)]
