@@ -22,6 +22,8 @@ pub enum Command {
     Run(RunArgs),
     /// Check jobs without a model, and print the plan.
     Check(CheckArgs),
+    /// Print the matrix of a CI fan-out: one entry for each part of the batch.
+    Matrix(MatrixArgs),
     /// Go on with a run that was interrupted or killed: finished jobs stay, the others go on where they were.
     Resume(ResumeArgs),
 }
@@ -44,6 +46,28 @@ pub struct JobArgs {
     /// Try each job again up to N times, whatever the job files say.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
     pub retries: Option<u32>,
+
+    /// Which of the planned jobs: a name or a glob, `tag:`, `file:`, `verdict:` or `reason:` (of the last run), joined by `and`, `or`,
+    /// `not` and parentheses. Of several, each adds its jobs. Jobs that a chosen one needs are run too.
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Vec<String>,
+
+    /// The I-th of N parts of the batch; jobs that need each other stay together. GitLab, `CircleCI`, Buildkite, Slurm arrays and indexed
+    /// Kubernetes jobs say it by their variables; `1/1` is everything.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<String>,
+
+    /// Balance the parts by how long the jobs took in this run, instead of by a hash of their names.
+    #[arg(long, value_name = "RUN")]
+    pub shard_by: Option<String>,
+
+    /// Only the jobs that did not pass in this run; a job that passed there counts as passed for those that need it.
+    #[arg(long, value_name = "RUN")]
+    pub rerun_failed: Option<String>,
+
+    /// Of those, only the ones that ended for one of these reasons.
+    #[arg(long, value_name = "REASONS", value_delimiter = ',', requires = "rerun_failed")]
+    pub reason: Vec<String>,
 
     /// What standard input holds, when it was read before.
     #[arg(skip)]
@@ -104,6 +128,22 @@ pub struct RunArgs {
     /// Print the plan and stop before anything is run.
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// Arguments of `runner matrix`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct MatrixArgs {
+    /// Which jobs.
+    #[command(flatten)]
+    pub which: JobArgs,
+
+    /// How many parts at most; none is empty.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256), default_value_t = 4)]
+    pub shards: u32,
+
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
 }
 
 /// Arguments of `runner resume`.
@@ -194,7 +234,7 @@ mod tests {
         let all = ["runner", "run"].iter().chain(args);
         match Cli::try_parse_from(all).map_err(|error| error.to_string())?.command {
             Command::Run(args) => Ok(args),
-            Command::Check(_) | Command::Resume(_) => Err("another command".into()),
+            Command::Check(_) | Command::Matrix(_) | Command::Resume(_) => Err("another command".into()),
         }
     }
 

@@ -41,6 +41,11 @@ impl Error {
         Self::new(Kind::Usage, message)
     }
 
+    /// Nothing to run was found.
+    pub fn no_jobs(message: impl Into<String>) -> Self {
+        Self::new(Kind::NoJobs, message)
+    }
+
     /// A failed operation on a file or folder, which the message names.
     pub fn io(action: &str, path: &Path, source: &std::io::Error) -> Self {
         Self::new(Kind::Environment, format!("cannot {action} {}", path.display())).because(source.to_string())

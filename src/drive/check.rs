@@ -1,5 +1,6 @@
 //! `runner check`: everything that can be told without a model, and the plan.
 
+use super::select::select;
 use super::{room, say};
 use crate::cli::{CheckArgs, PlanFormat};
 use crate::error::{Error, Kind, Result};
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 /// # Errors
 /// Everything that is wrong, at once.
 pub(super) fn check(args: &CheckArgs, snapshot: &Snapshot) -> Result<ExitStatus> {
-    let plan = match load::plan(&args.which, snapshot, &RunId("RUN".into()), Purpose::Check) {
+    let mut plan = match load::plan(&args.which, snapshot, &RunId("RUN".into()), Purpose::Check) {
         Ok(plan) => plan,
         Err(failure) => {
             if args.format == PlanFormat::Json
@@ -28,6 +29,7 @@ pub(super) fn check(args: &CheckArgs, snapshot: &Snapshot) -> Result<ExitStatus>
         }
     };
     say::findings(&plan.warnings, args.color, snapshot);
+    select(&args.which, snapshot, &mut plan)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(Kind::Environment, error.to_string()))?;
     let mut problems = room::problems(&plan.jobs);

@@ -1,6 +1,7 @@
 //! The entry: parses arguments, calls the command, prints its error in one place.
 
 use super::check::check;
+use super::matrix::matrix;
 use super::resume::resume;
 use super::run::run;
 use super::say;
@@ -33,6 +34,7 @@ pub fn command(args: impl Iterator<Item = OsString>) -> ExitStatus {
     };
     let result = match &cli.command {
         Command::Run(args) => run(args, &snapshot, line),
+        Command::Matrix(args) => matrix(args, &snapshot),
         Command::Resume(args) => resume(args, &snapshot),
         Command::Check(args) => check(args, &snapshot),
     };

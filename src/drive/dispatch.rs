@@ -100,12 +100,17 @@ impl Dispatcher {
     pub(super) async fn run(mut self, info: RunInfo, mut signals: Signals) -> (ExitStatus, Vec<String>) {
         if self.notes.is_empty() {
             self.tell(None, RunEventKind::RunStarted(info));
+            self.tell_settled();
         } else {
             self.go_on(info);
         }
         self.schedule(Input::Start);
         self.listen(&mut signals).await;
-        let exit = self.signal.unwrap_or_else(|| ExitStatus::of(self.verdicts.iter().copied()));
+        // A part of a batch in which no job happens to lie has not failed.
+        let is_empty = self.jobs.is_empty();
+        let of_verdicts = || ExitStatus::of(self.verdicts.iter().copied());
+        let by_verdicts = || if is_empty { ExitStatus::Passed } else { of_verdicts() };
+        let exit = self.signal.unwrap_or_else(by_verdicts);
         self.tell(None, RunEventKind::RunFinished { exit });
         (exit, self.sink.finish())
     }
@@ -232,7 +237,7 @@ impl Dispatcher {
     }
 
     fn finished(&mut self, report: JobReport) {
-        self.verdicts.push(report.outcome.verdict());
+        self.verdicts.push(counted(&report));
         let job = report.info.id.clone();
         if let Some(commit) = report.commit.clone().or_else(|| report.base.clone()) {
             self.commits.insert(job.clone(), commit);
@@ -282,6 +287,12 @@ impl Dispatcher {
             }
         }
     }
+}
+
+/// How a job counts for the exit status: what had passed in the run that this one repeats has passed.
+fn counted(report: &JobReport) -> Verdict {
+    let reason = report.outcome.reason;
+    if reason == Reason::AlreadyDone { Verdict::Passed } else { reason.verdict() }
 }
 
 /// What a panic said.

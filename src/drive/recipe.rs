@@ -1,5 +1,6 @@
 //! What a run is planned from, kept in its `run.json`, so that another process can plan it again and see what has changed since.
 
+use super::select::Selected;
 use crate::cli::RunArgs;
 use crate::load::Snapshot;
 use crate::plan::{PlannedJob, Source};
@@ -18,7 +19,13 @@ pub(super) struct Recipe {
     pub(super) cwd: PathBuf,
     /// What standard input held, where a job came from it.
     pub(super) input: Option<String>,
-    /// For each job, what it was.
+    /// All jobs of the plan, in their order, also those that were not chosen.
+    #[serde(default)]
+    pub(super) all: Vec<String>,
+    /// The part of the batch, `I/N`; `None`: the whole.
+    #[serde(default)]
+    pub(super) shard: Option<String>,
+    /// For each chosen job, what it was.
     pub(super) jobs: BTreeMap<String, Print>,
 }
 
@@ -41,10 +48,12 @@ impl Recipe {
         snapshot: &Snapshot,
         root: &Path,
         jobs: &[PlannedJob],
+        selected: &Selected,
     ) -> Self {
         let cwd = snapshot.cwd.strip_prefix(root).unwrap_or(&snapshot.cwd).to_owned();
         let input = args.which.input.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        Self { args: line, cwd, input, jobs: prints(jobs, root).await }
+        let (all, shard) = (selected.chosen.all.clone(), selected.shard.map(|shard| shard.to_string()));
+        Self { args: line, cwd, input, all, shard, jobs: prints(jobs, root).await }
     }
 
     /// For `run.json`.

@@ -7,13 +7,15 @@ use super::place::Place;
 use super::recipe::{Print, Recipe, prints};
 use super::run::{Again, Order, start};
 use super::say;
+use super::select::Selected;
 use super::settings::Settings;
 use crate::cli::{Cli, Command, ResumeArgs, RunArgs};
 use crate::error::{Error, Kind, Result};
 use crate::event::JobReport;
 use crate::exit::ExitStatus;
 use crate::load::{self, Snapshot};
-use crate::outcome::Verdict;
+use crate::outcome::{Reason, Verdict};
+use crate::plan::select::{Choice, choose};
 use crate::plan::{Plan, PlannedJob, Purpose};
 use crate::report::json::read::job_report;
 use crate::store::{RunLock, Runs, StoredRun, load};
@@ -45,10 +47,13 @@ pub(super) fn resume(args: &ResumeArgs, snapshot: &Snapshot) -> Result<ExitStatu
     };
     let run_args = planned_args(&recipe, args)?;
     let snapshot = Snapshot { cwd: root.join(&recipe.cwd), ..snapshot.clone() };
-    let plan = match load::plan(&run_args.which, &snapshot, &id, Purpose::Run) {
+    let mut plan = match load::plan(&run_args.which, &snapshot, &id, Purpose::Run) {
         Ok(plan) => plan,
         Err(failure) => return Ok(say::failure(&failure, args.color, &snapshot)),
     };
+    let only = Some(recipe.jobs.keys().cloned().collect());
+    let chosen = choose(&mut plan, &Choice { only, ..Choice::default() });
+    let selected = Selected { chosen, ..Selected::default() };
     let before = before(&stored, &plan.jobs, &folder);
     let decided = before.values().filter(|before| matches!(before, Before::Decided(_))).count();
     if decided == plan.jobs.len() && stored.record.exit.is_some() {
@@ -66,7 +71,7 @@ pub(super) fn resume(args: &ResumeArgs, snapshot: &Snapshot) -> Result<ExitStatu
     let mut notes = vec![format!("the run goes on: {decided} of {} jobs are over", plan.jobs.len())];
     notes.extend(changes.into_iter().map(|change| format!("changed since it began: {change}")));
     let again = Some(Again { stored, lock, before, notes });
-    start(Order { args: &run_args, line: recipe.args, snapshot: &snapshot, settings, clock, id, plan, again })
+    start(Order { args: &run_args, line: recipe.args, snapshot: &snapshot, settings, clock, id, plan, selected, again })
 }
 
 /// The run that is meant: without a name, the last one that is not over.
@@ -123,9 +128,6 @@ fn changes(stored: &StoredRun, recipe: &Recipe, plan: &Plan, root: &Path) -> Res
             Some(is) => changes.extend(change(was, is).map(|what| format!("job `{job}`: {what}"))),
         }
     }
-    for job in now.keys().filter(|job| !recipe.jobs.contains_key(*job)) {
-        changes.push(format!("job `{job}`: it is new"));
-    }
     Ok(changes)
 }
 
@@ -156,7 +158,8 @@ fn before(stored: &StoredRun, jobs: &[PlannedJob], folder: &Path) -> BTreeMap<Jo
 fn is_over(report: &JobReport) -> bool {
     match report.outcome.verdict() {
         Verdict::Passed | Verdict::Failed | Verdict::Error => !report.attempts.is_empty(),
-        Verdict::Skipped | Verdict::Cancelled => false,
+        Verdict::Skipped => report.outcome.reason == Reason::AlreadyDone,
+        Verdict::Cancelled => false,
     }
 }
 

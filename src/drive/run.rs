@@ -5,6 +5,7 @@ use super::context::RunContext;
 use super::dispatch::{Batch, Before, Dispatcher};
 use super::recipe::Recipe;
 use super::secrets;
+use super::select::{Selected, select};
 use super::settings::Settings;
 use super::signal::Signals;
 use super::{limits, room, say};
@@ -36,6 +37,7 @@ pub(super) struct Order<'a> {
     pub(super) clock: Clock,
     pub(super) id: RunId,
     pub(super) plan: Plan,
+    pub(super) selected: Selected,
     /// The run that goes on, held by this process.
     pub(super) again: Option<Again>,
 }
@@ -59,16 +61,17 @@ pub(super) fn run(args: &RunArgs, snapshot: &Snapshot, line: Vec<String>) -> Res
     let id = clock.run_id();
     let args = RunArgs { which: load::with_input(args.which.clone())?, ..args.clone() };
     limits::of(&args)?;
-    let plan = match load::plan(&args.which, snapshot, &id, Purpose::Run) {
+    let mut plan = match load::plan(&args.which, snapshot, &id, Purpose::Run) {
         Ok(plan) => plan,
         Err(failure) => return Ok(say::failure(&failure, args.color, snapshot)),
     };
     say::findings(&plan.warnings, args.color, snapshot);
+    let selected = select(&args.which, snapshot, &mut plan)?;
     if args.dry_run {
         say::result(&plan.text());
         return Ok(ExitStatus::Passed);
     }
-    start(Order { args: &args, line, snapshot, settings, clock, id, plan, again: None })
+    start(Order { args: &args, line, snapshot, settings, clock, id, plan, selected, again: None })
 }
 
 /// Starts a run whose plan is known.
@@ -88,7 +91,7 @@ pub(super) fn start(order: Order<'_>) -> Result<ExitStatus> {
 }
 
 async fn drive(order: Order<'_>) -> Result<ExitStatus> {
-    let Order { args, line, snapshot, settings, clock, id, plan, again } = order;
+    let Order { args, line, snapshot, settings, clock, id, plan, selected, again } = order;
     let limits = limits::of(args)?;
     let signals = Signals::listen()?;
     let repository = Repository::discover(&snapshot.cwd).await.ok();
@@ -112,13 +115,13 @@ async fn drive(order: Order<'_>) -> Result<ExitStatus> {
     let git_dir = repository.as_ref().map(|repository| repository.common_dir().to_owned());
     let recipe = match &again {
         Some(again) => again.stored.record.plan.clone(),
-        None => Recipe::of(args, line, snapshot, root, &plan.jobs).await.value(),
+        None => Recipe::of(args, line, snapshot, root, &plan.jobs, &selected).await.value(),
     };
     let settings_of_sink = sink_settings(args, snapshot, info.clone(), hidden);
     let sink = Sink::open(SinkSettings { git_dir, goes_on: again.is_some(), plan: recipe, ..settings_of_sink })?;
     let (before, notes, lock) = match again {
         Some(Again { before, notes, lock, stored: _ }) => (before, notes, lock),
-        None => (BTreeMap::new(), Vec::new(), take_lock(&folder)?),
+        None => (selected.done, Vec::new(), take_lock(&folder)?),
     };
     let context = RunContext {
         run: id,

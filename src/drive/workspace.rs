@@ -62,7 +62,10 @@ impl Workspace {
             Source::Fixture(_) => Vec::new(),
         };
         let opened = match past {
-            Some(past) => reopen(&repository, new, past, &folder).await?,
+            Some(past) => {
+                repository.free_references(&[&place.reference, &format!("refs/heads/{}", place.branch)]);
+                reopen(&repository, new, past, &folder).await?
+            }
             None => Opened { worktree: Worktree::create(&repository, new).await?, is_new: true },
         };
         Ok(Self { worktree: Arc::new(opened.worktree), is_new: opened.is_new, env, outputs, notes })

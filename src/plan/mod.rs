@@ -16,6 +16,7 @@ mod models;
 mod names;
 mod resolve;
 mod scope;
+pub mod select;
 mod show;
 mod task;
 mod template;

@@ -12,6 +12,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+impl Repository {
+    /// Removes the locks that a killed process has left on references which are this run's alone.
+    pub fn free_references(&self, names: &[&str]) {
+        for name in names {
+            drop(fs::remove_file(self.common_dir().join(format!("{name}.lock"))));
+        }
+    }
+}
+
 impl Worktree {
     /// Takes over the worktree that is wanted, if it is there as a whole; nobody else may be at work in it any more.
     ///

@@ -34,6 +34,8 @@ mod resuming;
 #[cfg(test)]
 mod scheduling;
 #[cfg(test)]
+mod selection;
+#[cfg(test)]
 mod signals;
 #[cfg(test)]
 mod spec;

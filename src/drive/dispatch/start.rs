@@ -1,6 +1,6 @@
 //! How a batch begins: what the scheduler is told, what an earlier process has come to, the start of an attempt.
 
-use super::Dispatcher;
+use super::{Dispatcher, counted};
 use crate::drive::context::Reporter;
 use crate::drive::job::{Try, run_job};
 use crate::drive::past::Past;
@@ -106,13 +106,23 @@ impl Dispatcher {
         }
     }
 
+    /// Tells of jobs that are not run, since another run has settled them.
+    pub(super) fn tell_settled(&mut self) {
+        let jobs = Arc::clone(&self.jobs);
+        for job in jobs.iter() {
+            if let Some(Before::Decided(report)) = self.before.get(&job.id) {
+                self.finished((**report).clone());
+            }
+        }
+    }
+
     fn replay(&mut self) {
         let jobs = Arc::clone(&self.jobs);
         for (index, job) in jobs.iter().enumerate() {
             match self.before.get(&job.id) {
                 Some(Before::Decided(report)) => {
                     let report = report.clone();
-                    self.verdicts.push(report.outcome.verdict());
+                    self.verdicts.push(counted(&report));
                     if let Some(commit) = report.commit.clone().or_else(|| report.base.clone()) {
                         self.commits.insert(job.id.clone(), commit);
                     }
