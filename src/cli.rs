@@ -22,6 +22,16 @@ pub enum Command {
     Run(RunArgs),
     /// Check jobs without a model, and print the plan.
     Check(CheckArgs),
+    /// List the runs of this repository.
+    Runs(RunsArgs),
+    /// Show a run, or one of its jobs: how it ended, its gates, its cost, where its files are.
+    Show(ShowArgs),
+    /// Write the reports of several runs, or of the parts of one batch, as those of one run.
+    Report(ReportArgs),
+    /// Put two runs side by side: what fails now, what passes now, what it cost.
+    Compare(CompareArgs),
+    /// Say what a code in a report means, and what to do about it.
+    Explain(ExplainArgs),
     /// Print the matrix of a CI fan-out: one entry for each part of the batch.
     Matrix(MatrixArgs),
     /// Go on with a run that was interrupted or killed: finished jobs stay, the others go on where they were.
@@ -130,6 +140,82 @@ pub struct RunArgs {
     pub dry_run: bool,
 }
 
+/// Arguments of `runner runs`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct RunsArgs {
+    /// How many, newest last.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+
+    /// How the list is printed.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Pretty)]
+    pub format: PlanFormat,
+}
+
+/// Arguments of `runner show`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ShowArgs {
+    /// The run, or RUN/JOB: its name, the beginning of one, its folder, or `last`.
+    #[arg(value_name = "RUN[/JOB]", default_value = "last")]
+    pub what: String,
+
+    /// Print the job's patch too.
+    #[arg(long)]
+    pub diff: bool,
+
+    /// Print what was said in the job too.
+    #[arg(long)]
+    pub transcript: bool,
+
+    /// How it is printed.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Pretty)]
+    pub format: PlanFormat,
+}
+
+/// Arguments of `runner report`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ReportArgs {
+    /// The runs: names, beginnings of names, folders, `last`. Of two that ran a job, the later one is believed.
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<String>,
+
+    /// Write the merged run into this folder [default: beside the runs, as ID-merged].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Write the JUnit report here too.
+    #[arg(long, value_name = "PATH")]
+    pub junit: Option<PathBuf>,
+
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
+/// Arguments of `runner compare`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct CompareArgs {
+    /// The earlier run.
+    #[arg(value_name = "A")]
+    pub before: String,
+
+    /// The later run.
+    #[arg(value_name = "B", default_value = "last")]
+    pub after: String,
+
+    /// How it is printed.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Pretty)]
+    pub format: PlanFormat,
+}
+
+/// Arguments of `runner explain`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ExplainArgs {
+    /// A reason, a terminal, a transition, an exit code [default: list all].
+    #[arg(value_name = "CODE")]
+    pub code: Option<String>,
+}
+
 /// Arguments of `runner matrix`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct MatrixArgs {
@@ -232,10 +318,8 @@ mod tests {
 
     fn run(args: &[&str]) -> Result<RunArgs, String> {
         let all = ["runner", "run"].iter().chain(args);
-        match Cli::try_parse_from(all).map_err(|error| error.to_string())?.command {
-            Command::Run(args) => Ok(args),
-            Command::Check(_) | Command::Matrix(_) | Command::Resume(_) => Err("another command".into()),
-        }
+        let parsed = Cli::try_parse_from(all).map_err(|error| error.to_string())?;
+        if let Command::Run(args) = parsed.command { Ok(args) } else { Err("another command".into()) }
     }
 
     #[test]
@@ -283,13 +367,25 @@ mod tests {
         Options:
           -p, --prompt <TEXT>       Run this task, without a job file
               --model <NAME>        Use this model, whatever the job files say
+              --retries <N>         Try each job again up to N times, whatever the job files say
+              --filter <EXPR>       Which of the planned jobs: a name or a glob, `tag:`, `file:`, `verdict:`
+                                    or `reason:` (of the last run), joined by `and`, `or`, `not` and
+                                    parentheses. Of several, each adds its jobs. Jobs that a chosen one
+                                    needs are run too
+              --shard <I/N>         The I-th of N parts of the batch; jobs that need each other stay
+                                    together. GitLab, `CircleCI`, Buildkite, Slurm arrays and indexed
+                                    Kubernetes jobs say it by their variables; `1/1` is everything
+              --shard-by <RUN>      Balance the parts by how long the jobs took in this run, instead of by a
+                                    hash of their names
+              --rerun-failed <RUN>  Only the jobs that did not pass in this run; a job that passed there
+                                    counts as passed for those that need it
+              --reason <REASONS>    Of those, only the ones that ended for one of these reasons
           -j, --jobs <N>            Run at most N jobs at once [default: 4 for each processor, but 8 to 32]
               --fail-fast           Once a job has not passed, start no further one and stop those that run
               --max-failures <N>    The same once N jobs have not passed
               --max-cost-usd <USD>  Spend at most so many dollars on the whole run
               --timeout <TIME>      End the whole run after this time, such as `8h` or `90m`; what was done
                                     by then is judged
-              --retries <N>         Try each job again up to N times, whatever the job files say
               --junit <PATH>        Write the JUnit report here too; the run folder always has one
               --events <PATH>       Write the events of the run here too, one JSON object a line; `-` is
                                     standard output

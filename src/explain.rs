@@ -1,5 +1,11 @@
 //! What the ends of a loop and its continuations mean, in words for people: when each comes, and what keeps it from coming for ever.
 
+mod codes;
+mod reasons;
+
+pub use codes::{codes, explain, list};
+pub use reasons::reason;
+
 use crate::outcome::{TerminalReason, Transition};
 
 /// What there is to say about a code.

@@ -25,8 +25,8 @@
 
 pub mod units; // P
 pub mod outcome; // P
-pub mod explain; // P
 pub mod exit; // P
+pub mod explain; // P
 pub mod error; // P
 pub mod event; // P
 pub mod clean; // P

@@ -5,6 +5,7 @@ use super::matrix::matrix;
 use super::resume::resume;
 use super::run::run;
 use super::say;
+use super::{look, merged};
 use crate::cli::{Cli, Command};
 use crate::exit::ExitStatus;
 use crate::load;
@@ -34,6 +35,11 @@ pub fn command(args: impl Iterator<Item = OsString>) -> ExitStatus {
     };
     let result = match &cli.command {
         Command::Run(args) => run(args, &snapshot, line),
+        Command::Runs(args) => Ok(look::runs(args, &snapshot)),
+        Command::Show(args) => look::show(args, &snapshot),
+        Command::Report(args) => merged::report(args, &snapshot),
+        Command::Compare(args) => look::compare(args, &snapshot),
+        Command::Explain(args) => look::explain(args),
         Command::Matrix(args) => matrix(args, &snapshot),
         Command::Resume(args) => resume(args, &snapshot),
         Command::Check(args) => check(args, &snapshot),

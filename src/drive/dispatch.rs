@@ -290,7 +290,7 @@ impl Dispatcher {
 }
 
 /// How a job counts for the exit status: what had passed in the run that this one repeats has passed.
-fn counted(report: &JobReport) -> Verdict {
+pub(super) fn counted(report: &JobReport) -> Verdict {
     let reason = report.outcome.reason;
     if reason == Reason::AlreadyDone { Verdict::Passed } else { reason.verdict() }
 }

@@ -10,7 +10,7 @@ use super::past::{self, Past, Talk};
 use super::place::Place;
 use super::purse::Purse;
 use super::workspace::Workspace;
-use crate::event::{GateMoment, JobReport, Phase, RunEventKind};
+use crate::event::{GateMoment, JobInfo, JobReport, Phase, RunEventKind};
 use crate::hooks::run_setup;
 use crate::judge::{BaseGate, judge_base};
 use crate::outcome::{AbortReason, Outcome, Reason};
@@ -104,8 +104,14 @@ pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, reporter: &R
 
 /// The report of a job of which nothing is known yet; should nothing ever be known, it says so.
 pub(super) fn blank_report(job: &PlannedJob, started_at: Elapsed) -> JobReport {
+    let cost = job.model.prices.as_ref().map(|_| crate::units::Usd::ZERO);
+    JobReport { cost, ..unknown_report(job.info(), started_at) }
+}
+
+/// The same of a job whose plan is not known.
+pub(super) fn unknown_report(info: JobInfo, started_at: Elapsed) -> JobReport {
     JobReport {
-        info: job.info(),
+        info,
         outcome: Outcome::without_loop(Reason::Internal, "the job ended without an outcome"),
         transitions: Vec::new(),
         turns: Turns(0),
@@ -113,7 +119,7 @@ pub(super) fn blank_report(job: &PlannedJob, started_at: Elapsed) -> JobReport {
         retries: 0,
         counts: crate::event::LoopCounts::default(),
         usage: Usage::default(),
-        cost: job.model.prices.as_ref().map(|_| crate::units::Usd::ZERO),
+        cost: None,
         started_at,
         duration: Duration::ZERO,
         gates: Vec::new(),

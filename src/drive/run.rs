@@ -182,10 +182,6 @@ fn shown(path: &Path, cwd: &Path) -> String {
 }
 
 fn sink_settings(args: &RunArgs, snapshot: &Snapshot, run: RunInfo, secrets: Vec<Secret>) -> SinkSettings {
-    let github = (snapshot.variable("GITHUB_ACTIONS") == Some("true")).then(|| GithubFiles {
-        summary: snapshot.variable("GITHUB_STEP_SUMMARY").map(PathBuf::from),
-        output: snapshot.variable("GITHUB_OUTPUT").map(PathBuf::from),
-    });
     let events_to = |path: &PathBuf| {
         if path.as_os_str() == "-" { EventsTo::Stdout } else { EventsTo::File(snapshot.cwd.join(path)) }
     };
@@ -211,9 +207,38 @@ fn sink_settings(args: &RunArgs, snapshot: &Snapshot, run: RunInfo, secrets: Vec
         stdout: say::terminal(snapshot, snapshot.stdout_is_terminal),
         stderr: say::terminal(snapshot, snapshot.stderr_is_terminal),
         width: say::width(snapshot),
-        github,
+        github: github(snapshot),
         secrets,
     }
+}
+
+/// How a command that runs nothing tells of a run.
+pub(super) fn plain_sink(snapshot: &Snapshot, run: RunInfo, color: cli::Color) -> SinkSettings {
+    SinkSettings {
+        run,
+        goes_on: false,
+        git_dir: None,
+        settings: BTreeMap::new(),
+        plan: serde_json::Value::Null,
+        junit_extra: None,
+        events_extra: None,
+        format: Format::Plain,
+        detail: Detail::Normal,
+        color: say::color(color),
+        stdout: say::terminal(snapshot, snapshot.stdout_is_terminal),
+        stderr: say::terminal(snapshot, snapshot.stderr_is_terminal),
+        width: say::width(snapshot),
+        github: github(snapshot),
+        secrets: secrets::hidden(&snapshot.env, &[]),
+    }
+}
+
+/// The files of GitHub Actions, inside of it.
+fn github(snapshot: &Snapshot) -> Option<GithubFiles> {
+    (snapshot.variable("GITHUB_ACTIONS") == Some("true")).then(|| GithubFiles {
+        summary: snapshot.variable("GITHUB_STEP_SUMMARY").map(PathBuf::from),
+        output: snapshot.variable("GITHUB_OUTPUT").map(PathBuf::from),
+    })
 }
 
 /// What the run was told, for `run.json`.

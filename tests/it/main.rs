@@ -23,6 +23,8 @@ mod hooks;
 #[cfg(test)]
 mod judging;
 #[cfg(test)]
+mod looking;
+#[cfg(test)]
 mod looping;
 #[cfg(test)]
 mod mock;
