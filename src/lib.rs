@@ -5,7 +5,8 @@
 //! `cli` and `load` read what the person wrote; `spec` parses it, every error with its place; `plan` makes of it what will run, with
 //! nothing left to look up. `drive` runs the plan: it asks `schedule` which job starts, gives each job a `worktree`, steps its `query`
 //! and performs the effects through `model`, `tools` and `hooks`. `judge` turns what was found into one [`outcome::Outcome`]. Each
-//! thing that happens is an `event`; `report` folds events into text and `output` writes it.
+//! thing that happens is an `event`; `report` folds events into text and `output` writes it; `publish` brings work that passed to
+//! where it is wanted.
 //!
 //! # Modules
 //!
@@ -45,6 +46,7 @@ pub mod tools; // R
 pub mod model; // R
 pub mod output; // R
 pub mod store; // R
+pub mod publish; // R
 pub mod drive; // R
 
 use exit::ExitStatus;

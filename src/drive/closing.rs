@@ -4,8 +4,10 @@ use super::job::JobRun;
 use super::workspace::Workspace;
 use crate::event::RunEventKind;
 use crate::outcome::{Outcome, Reason, Verdict};
-use crate::plan::Keep;
+use crate::plan::{Keep, OnPass};
 use crate::process;
+use crate::publish::inert;
+use crate::report::cut::marked_head;
 use crate::units::show_duration;
 use std::time::Duration;
 
@@ -41,7 +43,9 @@ pub(super) async fn close(run: &mut JobRun<'_>, workspace: Workspace, outcome: O
         run.report.worktree = workspace.worktree().intact().await.then_some(root);
         drop(tokio::time::timeout(limit, workspace.release()).await);
     } else {
+        let worktree = std::sync::Arc::clone(workspace.worktree());
         match tokio::time::timeout(limit, workspace.remove()).await {
+            Ok(Ok(())) if run.job.publish.on_pass == OnPass::None => worktree.drop_branch().await,
             Ok(Ok(())) => {}
             Ok(Err(why)) => warn(run, &format!("the worktree {} could not be removed: {why}", root.display())).await,
             Err(_) => warn(run, &format!("the worktree {} could not be removed in time", root.display())).await,
@@ -71,29 +75,30 @@ async fn keep_work(run: &mut JobRun<'_>, workspace: &Workspace) -> Result<(), St
     };
     let patch = run.place.folder.join("diff.patch");
     worktree.write_patch(&tree, &patch).await?;
+    if run.job.publish.on_pass == OnPass::None {
+        return Ok(()); // The patch is all that is wanted.
+    }
     let message = commit_message(run);
-    if let Some(commit) = worktree.commit(&tree, &message).await? {
+    if let Some(commit) = worktree.commit_by(&tree, &message, run.job.publish.author.as_deref()).await? {
         run.report.branch = Some(commit.branch);
         run.report.commit = Some(commit.id);
     }
     Ok(())
 }
 
-/// Subject: the job and its description, or the first line of its prompt. Body: where it came from.
+/// The job file's own message, else a subject from the job and its description or the first line of its prompt. Below it,
+/// where it came from.
 fn commit_message(run: &JobRun<'_>) -> String {
     let job = run.job;
-    let about =
-        if job.description.is_empty() { job.prompt.lines().next().unwrap_or_default() } else { &job.description };
-    let about = about.trim();
-    let end = about.floor_char_boundary(72);
-    let dots = if end < about.len() { "…" } else { "" };
-    format!(
-        "{}: {}{dots}\n\nRunner-Run: {}\nRunner-Model: {}\n",
-        job.id,
-        &about[..end],
-        run.context.run,
-        job.model.name
-    )
+    let made = || {
+        let about =
+            if job.description.is_empty() { job.prompt.lines().next().unwrap_or_default() } else { &job.description };
+        // What a prompt happens to say neither calls people nor closes issues.
+        format!("{}: {}", job.id, inert(&marked_head(about.trim(), 72)))
+    };
+    let message = job.publish.commit_message.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    let message = message.map_or_else(made, str::to_owned);
+    format!("{message}\n\nRunner-Run: {}\nRunner-Model: {}\n", run.context.run, job.model.name)
 }
 
 async fn warn(run: &JobRun<'_>, problem: &str) {

@@ -1,5 +1,6 @@
 //! Keeps the work on the worktree's branch.
 
+use super::remove::delete_untouched_branch;
 use super::repository::in_background;
 use super::{TreeId, Worktree};
 use git2::{Oid, Repository, Signature};
@@ -26,22 +27,59 @@ impl Worktree {
     /// # Errors
     /// Says in words what the repository refused.
     pub async fn commit(&self, tree: &TreeId, message: &str) -> Result<Option<Commit>, String> {
+        self.commit_by(tree, message, None).await
+    }
+
+    /// As [`Worktree::commit`], with an author of the form `Name <address>`; the committer stays git's.
+    ///
+    /// # Errors
+    /// Says in words what the repository refused, or that the author is not of that form.
+    pub async fn commit_by(
+        &self,
+        tree: &TreeId,
+        message: &str,
+        author: Option<&str>,
+    ) -> Result<Option<Commit>, String> {
         let (common_dir, branch, base) = (self.common_dir.clone(), self.branch.clone(), self.base.clone());
-        let (tree, message) = (tree.clone(), message.to_owned());
+        let (tree, message, author) = (tree.clone(), message.to_owned(), author.map(str::to_owned));
         in_background(move || {
             let repo = Self::open(&common_dir)?;
-            let work = Work { repo: &repo, branch: &branch, base: &base };
+            let author = author.as_deref().map(named).transpose()?;
+            let work = Work { repo: &repo, branch: &branch, base: &base, author };
             let id = work.commit(&tree, &message).map_err(|error| format!("cannot commit to `{branch}`: {error}"))?;
             Ok(id.map(|id| Commit { id: id.to_string(), branch }))
         })
         .await
     }
+
+    /// Takes the branch away, whatever is on it, unless somebody has it checked out: for work that stays as a patch alone.
+    /// Failing leaves a name too many, no more.
+    pub async fn drop_branch(&self) {
+        let (common_dir, branch) = (self.common_dir.clone(), self.branch.clone());
+        let dropped = in_background(move || {
+            let repo = Self::open(&common_dir)?;
+            let tip = repo.find_reference(&format!("refs/heads/{branch}")).ok().and_then(|found| found.target());
+            if let Some(tip) = tip {
+                delete_untouched_branch(&repo, &branch, tip);
+            }
+            Ok(())
+        });
+        drop(dropped.await);
+    }
+}
+
+/// An author written as `Name <address>`.
+fn named(author: &str) -> Result<Signature<'static>, String> {
+    let parts = author.trim().strip_suffix('>').and_then(|rest| rest.split_once('<'));
+    let signature = parts.and_then(|(name, email)| Signature::now(name.trim(), email.trim()).ok());
+    signature.ok_or_else(|| format!("the author {author:?} is not of the form `Name <address>`"))
 }
 
 struct Work<'a> {
     repo: &'a Repository,
     branch: &'a str,
     base: &'a str,
+    author: Option<Signature<'static>>,
 }
 
 impl Work<'_> {
@@ -59,8 +97,9 @@ impl Work<'_> {
             }
             parent.id()
         } else {
-            let author = self.identity().map_err(said)?;
-            self.repo.commit(None, &author, &author, message, &tree, &[&parent]).map_err(said)?
+            let committer = self.identity().map_err(said)?;
+            let author = self.author.as_ref().unwrap_or(&committer);
+            self.repo.commit(None, author, &committer, message, &tree, &[&parent]).map_err(said)?
         };
         if tip != Some(id) {
             self.repo.reference(&name, id, true, "runner: the work of a job").map_err(said)?;

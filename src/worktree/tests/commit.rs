@@ -55,6 +55,26 @@ async fn the_person_s_identity_is_used() {
 }
 
 #[tokio::test]
+async fn an_author_may_be_named_and_a_branch_dropped() {
+    let scene = Scene::new().await;
+    let worktree = scene.worktree("w").await;
+    write(&worktree.path().join("a"), "work\n");
+    let tree = worktree.snapshot().await.unwrap();
+    for bad in ["nobody", "<>", "A <b"] {
+        assert!(worktree.commit_by(&tree, "x", Some(bad)).await.unwrap_err().contains("Name <address>"), "{bad}");
+    }
+    let id = worktree.commit_by(&tree, "x", Some("A Bot <bot@example.org>")).await.unwrap().unwrap().id;
+    let shown = scene.git(&["log", "-1", "--format=%an <%ae> %cn", &id]).await;
+    assert!(shown.starts_with("A Bot <bot@example.org> "), "{shown}");
+    assert!(!shown.ends_with("A Bot"), "the committer is git's own: {shown}");
+    worktree.drop_branch().await;
+    assert_eq!(scene.git(&["branch", "--list", "job/w"]).await.len(), "+ job/w".len(), "it is checked out");
+    worktree.remove().await.unwrap();
+    worktree.drop_branch().await;
+    assert_eq!(scene.git(&["branch", "--list", "job/w"]).await, "");
+}
+
+#[tokio::test]
 async fn what_the_agent_committed_is_kept_as_it_is() {
     let scene = Scene::new().await;
     let worktree = scene.worktree("w").await;
