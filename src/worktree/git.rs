@@ -2,6 +2,7 @@
 
 use crate::clean::{clean, tail};
 use crate::process::{Command, End, Environment, run};
+use bytes::Bytes;
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -110,6 +111,12 @@ impl Git {
         git
     }
 
+    /// The same, with a variable of text set.
+    pub(super) fn given(mut self, name: &str, value: &str) -> Self {
+        self.env.set(name, value);
+        self
+    }
+
     /// The same, with a variable taken away.
     pub(super) fn without(mut self, name: &str) -> Self {
         self.env.unset(name);
@@ -131,7 +138,7 @@ impl Git {
     ) -> Result<String, GitError> {
         let mut wait = FIRST_WAIT;
         for _ in 1..TRIES {
-            match self.run_once(cwd, args, limit, cancel).await {
+            match self.run_once(cwd, args, None, limit, cancel).await {
                 Err(error) if LOCKED.iter().any(|sign| error.said.contains(sign)) => {
                     tokio::select! {
                         () = cancel.cancelled() => return Err(error),
@@ -141,20 +148,33 @@ impl Git {
                 result => return result,
             }
         }
-        self.run_once(cwd, args, limit, cancel).await
+        self.run_once(cwd, args, None, limit, cancel).await
+    }
+
+    /// Runs it once, with this on its standard input.
+    pub(super) async fn feed(
+        &self,
+        cwd: &Path,
+        args: &[&str],
+        input: Bytes,
+        limit: Duration,
+    ) -> Result<String, GitError> {
+        self.run_once(cwd, args, Some(input), limit, &CancellationToken::new()).await
     }
 
     async fn run_once(
         &self,
         cwd: &Path,
         args: &[&str],
+        input: Option<Bytes>,
         limit: Duration,
         cancel: &CancellationToken,
     ) -> Result<String, GitError> {
         let mut words = vec!["git".to_owned()];
         words.extend(self.settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
         words.extend(args.iter().map(|arg| (*arg).to_owned()));
-        let finished = run(Command::new(words, cwd, self.env.clone(), limit, cancel.clone())).await;
+        let command = Command::new(words, cwd, self.env.clone(), limit, cancel.clone());
+        let finished = run(Command { input, ..command }).await;
         let said = finished.output.text();
         if finished.end.is_success() {
             return Ok(said);

@@ -14,12 +14,17 @@
 
 mod adopt;
 mod checkpoint;
+mod apply;
+mod bundle;
+mod changes;
 mod commit;
 mod create;
 mod fixture;
 mod git;
 mod patch;
 mod pinned;
+mod push;
+mod quarantine;
 mod registration;
 mod remove;
 mod repository;
@@ -30,8 +35,12 @@ mod unseen;
 
 pub use adopt::Adopted;
 pub use checkpoint::checkpoint_ref;
+pub use apply::{Applied, ApplyFault};
+pub use changes::{After, Change, Step};
 pub use commit::Commit;
 pub use create::{NewWorktree, Worktree};
+pub use push::{Credentials, PushFault, Pushed};
+pub use quarantine::Quarantine;
 pub use repository::Repository;
 pub use snapshot::TreeId;
 
