@@ -137,6 +137,19 @@ pub enum OnPass {
     PullRequest,
 }
 
+impl OnPass {
+    /// The word for it in job files.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Branch => "branch",
+            Self::Push => "push",
+            Self::PullRequest => "pull-request",
+        }
+    }
+}
+
 impl PlannedJob {
     /// What reports know about it before it begins.
     #[must_use]

@@ -5,8 +5,8 @@
 //! exclude each other the one of the higher layer wins.
 
 use crate::spec::{
-    Code, CourseSpec, Diagnostic, Entry, JobSpec, Layer, ModelSpec, Place, SourceFile, WorktreeSpec, Written, masked,
-    parse_job,
+    Code, CourseSpec, Diagnostic, Entry, JobSpec, Layer, ModelSpec, Place, PublishSpec, SourceFile, WorktreeSpec,
+    Written, masked, parse_job,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,6 +63,11 @@ pub(super) fn layered(layers: &[&JobSpec]) -> JobSpec {
             context_window: first(&models, |model| &model.context_window),
             headers: united(&models, |model| &model.headers),
             cassette: first(&models, |model| &model.cassette),
+        },
+        publish: PublishSpec {
+            on_pass: first(layers, |job| &job.publish.on_pass),
+            commit_message: first(layers, |job| &job.publish.commit_message),
+            author: first(layers, |job| &job.publish.author),
         },
         worktree: WorktreeSpec {
             base: first(&trees, |tree| &tree.base),
@@ -181,6 +186,9 @@ fn places(job: &JobSpec) -> Vec<(String, &Place)> {
         ("model.thinking", place(model.thinking.as_ref())),
         ("model.context_window", place(model.context_window.as_ref())),
         ("model.cassette", place(model.cassette.as_ref())),
+        ("publish.on_pass", place(job.publish.on_pass.as_ref())),
+        ("publish.commit_message", place(job.publish.commit_message.as_ref())),
+        ("publish.author", place(job.publish.author.as_ref())),
         ("worktree.base", place(tree.base.as_ref())),
         ("worktree.branch", place(tree.branch.as_ref())),
         ("worktree.setup", place(tree.setup.as_ref())),

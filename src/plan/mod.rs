@@ -14,6 +14,7 @@ mod matrix;
 mod model;
 mod models;
 mod names;
+mod publish;
 mod resolve;
 mod scope;
 pub mod select;

@@ -1,6 +1,8 @@
 //! The plan as text: for people, and as JSON.
 
-use super::job::{CommandLine, Course, GatePlan, HookPlan, ModelPlan, PlannedJob, Provider, Source, ToolHookPlan};
+use super::job::{
+    CommandLine, Course, GatePlan, HookPlan, ModelPlan, OnPass, PlannedJob, Provider, Source, ToolHookPlan,
+};
 use super::resolve::Plan;
 use crate::spec::{Before, Diagnostic, Keep, OnFail, Thinking, ToolHookEvent, grouped};
 use crate::units::{JobId, Tokens, Usd, show_duration};
@@ -72,6 +74,7 @@ impl Plan {
         }
         line("follow-ups", &if job.follow_ups.is_empty() { String::new() } else { job.follow_ups.len().to_string() });
         line("course", &course_text(job));
+        line("publish", &publish_text(job));
         line("tags", &job.tags.join(", "));
         let settings = self.settings.get(&job.id);
         match before.filter(|before| self.settings.get(&before.id) == settings) {
@@ -138,6 +141,11 @@ impl Plan {
                 "pass_env": job.worktree.pass_env,
                 "keep": keep(job.worktree.keep),
                 "fixture": fixture,
+            },
+            "publish": {
+                "on_pass": job.publish.on_pass.code(),
+                "commit_message": job.publish.commit_message,
+                "author": job.publish.author,
             },
             "gates": gates,
             "hooks": hooks,
@@ -240,6 +248,19 @@ fn course_text(job: &PlannedJob) -> String {
         parts.push(format!("at most {} of the group {} at once", group.max, group.name));
     }
     parts.join("; ")
+}
+
+/// Nothing where the branch stays here under a message of ours, as is usual.
+fn publish_text(job: &PlannedJob) -> String {
+    let publish = &job.publish;
+    let mut parts = Vec::new();
+    if publish.on_pass != OnPass::default() {
+        parts.push(publish.on_pass.code().to_owned());
+    }
+    parts.extend(publish.author.as_ref().map(|author| format!("by {author}")));
+    let subject = publish.commit_message.as_ref().and_then(|message| message.lines().next());
+    parts.extend(subject.map(|subject| format!("as {subject:?}")));
+    parts.join(", ")
 }
 
 fn source_text(job: &PlannedJob) -> String {

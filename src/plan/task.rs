@@ -3,8 +3,9 @@
 use super::course::course;
 use super::expand::{Named, head};
 use super::gates::stop_hooks;
-use super::job::{Limits, OnPass, PlannedJob, PublishPlan};
+use super::job::{Limits, PlannedJob};
 use super::model::model;
+use super::publish::publish;
 use super::resolve::{JobFile, Request};
 use super::scope::Scope;
 use super::template::Names;
@@ -51,6 +52,7 @@ fn planned(
     let stop_hooks = stop_hooks(scope, spec, defaults);
     let tool_hooks = tool_hooks(scope, spec, defaults);
     let course = course(scope, spec);
+    let publish = publish(scope, spec);
     let token_budget = spec.token_budget.as_ref()?.value;
     let (model, max_cost) = model?;
     let (gates, hooks) = stop_hooks?;
@@ -82,7 +84,7 @@ fn planned(
         hooks,
         tool_hooks: tool_hooks?,
         course: course?,
-        publish: PublishPlan { on_pass: OnPass::default(), commit_message: None, author: None },
+        publish: publish?,
     })
 }
 

@@ -83,6 +83,8 @@ pub struct JobSpec {
     pub model: ModelSpec,
     /// `[worktree]`.
     pub worktree: WorktreeSpec,
+    /// `[publish]`.
+    pub publish: PublishSpec,
     /// `[[stop_hooks]]`: the gates and hooks. Default: none.
     pub stop_hooks: Option<Written<Vec<StopHookSpec>>>,
     /// `[[tool_hooks]]`: hooks around tool calls. Default: none.
@@ -180,6 +182,30 @@ pub enum Thinking {
     Adaptive,
     /// Up to so many tokens; at least 1,024 and less than the output cap.
     Budget(Tokens),
+}
+
+/// `[publish]`: what happens to work that passed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PublishSpec {
+    /// `on_pass`: how far it goes. Default: `"branch"`.
+    pub on_pass: Option<Written<PassWord>>,
+    /// `commit_message`: the message of the commit. Default: made from the job.
+    pub commit_message: Option<Written<String>>,
+    /// `author`: `Name <address>`. Default: git's own.
+    pub author: Option<Written<String>>,
+}
+
+/// How far work that passed goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassWord {
+    /// A patch stays.
+    None,
+    /// A branch stays in the repository.
+    Branch,
+    /// The branch is pushed.
+    Push,
+    /// The branch is pushed and a pull request opened.
+    PullRequest,
 }
 
 /// `[worktree]`: where the work happens.

@@ -12,6 +12,7 @@ pub(super) enum Table {
     ToolHook,
     TokenBudget,
     Group,
+    Publish,
 }
 
 /// A key and an example of its use.
@@ -53,6 +54,7 @@ const JOB: &[Key] = &[
     key("repo", "repo = \".\""),
     key("model", "model = \"claude-sonnet-5-5\", or a table [model]"),
     key("worktree", "[worktree]"),
+    key("publish", "[publish]"),
     key("stop_hooks", "[[stop_hooks]]"),
     key("tool_hooks", "[[tool_hooks]]"),
 ];
@@ -96,6 +98,12 @@ const STOP_HOOK: &[Key] = &[
 
 const TOKEN_BUDGET: &[Key] = &[key("total", "total = 400_000"), key("keep_working", "keep_working = true")];
 
+const PUBLISH: &[Key] = &[
+    key("on_pass", "on_pass = \"branch\""),
+    key("commit_message", "commit_message = \"fix: {{ job }}\""),
+    key("author", "author = \"Build Bot <bot@example.org>\""),
+];
+
 const GROUP: &[Key] = &[key("name", "name = \"db\""), key("max", "max = 1")];
 
 const TOOL_HOOK: &[Key] = &[
@@ -107,7 +115,7 @@ const TOOL_HOOK: &[Key] = &[
 
 impl Table {
     /// The tables that keys of a job file may stand in.
-    const OF_A_JOB: [Self; 8] = [
+    const OF_A_JOB: [Self; 9] = [
         Self::Job,
         Self::Model,
         Self::Worktree,
@@ -116,6 +124,7 @@ impl Table {
         Self::Thinking,
         Self::TokenBudget,
         Self::Group,
+        Self::Publish,
     ];
 
     pub(super) const fn keys(self) -> &'static [Key] {
@@ -129,6 +138,7 @@ impl Table {
             Self::ToolHook => TOOL_HOOK,
             Self::TokenBudget => TOKEN_BUDGET,
             Self::Group => GROUP,
+            Self::Publish => PUBLISH,
         }
     }
 
@@ -144,6 +154,7 @@ impl Table {
             Self::ToolHook => "[[tool_hooks]]",
             Self::TokenBudget => "`token_budget`",
             Self::Group => "`group`",
+            Self::Publish => "[publish]",
         }
     }
 
@@ -158,6 +169,7 @@ impl Table {
             Self::ToolHook => "tool_hooks.",
             Self::TokenBudget => "token_budget.",
             Self::Group => "group.",
+            Self::Publish => "publish.",
         }
     }
 

@@ -14,6 +14,7 @@ mod keys;
 mod matrix;
 mod model;
 mod parse;
+mod publish;
 mod read;
 mod render;
 mod secret;
@@ -23,8 +24,9 @@ mod worktree;
 pub use diagnostic::{Code, Diagnostic, Level};
 pub use duration::{MAX_DURATION, parse_duration};
 pub use job::{
-    Before, CommandSpec, CourseSpec, Entry, GroupSpec, JobSpec, Keep, MatrixAxis, ModelSpec, OnFail, ProviderName,
-    StopHookKind, StopHookSpec, Thinking, TokenBudget, ToolHookEvent, ToolHookSpec, WorktreeSpec, Written,
+    Before, CommandSpec, CourseSpec, Entry, GroupSpec, JobSpec, Keep, MatrixAxis, ModelSpec, OnFail, PassWord,
+    ProviderName, PublishSpec, StopHookKind, StopHookSpec, Thinking, TokenBudget, ToolHookEvent, ToolHookSpec,
+    WorktreeSpec, Written,
 };
 pub use keys::nearest_word;
 pub use parse::{parse_job, parse_settings};

@@ -8,6 +8,7 @@ use super::job::JobSpec;
 use super::keys::Table;
 use super::matrix::matrix;
 use super::model::model;
+use super::publish::publish;
 use super::read::{Field, Reader, Value};
 use super::source::SourceFile;
 use super::worktree::worktree;
@@ -95,6 +96,7 @@ fn job(reader: &mut Reader, from: &DeTable<'_>) -> JobSpec {
         context_files: reader.key(table, from, "context_files", Reader::list),
         repo: reader.key(table, from, "repo", Reader::words),
         model: reader.key(table, from, "model", model).map(|model| model.value).unwrap_or_default(),
+        publish: reader.key(table, from, "publish", publish).map(|table| table.value).unwrap_or_default(),
         worktree: reader.key(table, from, "worktree", worktree).map(|tree| tree.value).unwrap_or_default(),
         stop_hooks: reader.key(table, from, "stop_hooks", stop_hooks),
         tool_hooks: reader.key(table, from, "tool_hooks", tool_hooks),
