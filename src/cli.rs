@@ -1,5 +1,9 @@
 //! The command line. The help text is the documentation; nothing here is looked up or interpreted.
 
+mod publish;
+
+pub use publish::{ApplyArgs, PublishArgs};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -36,6 +40,10 @@ pub enum Command {
     Matrix(MatrixArgs),
     /// Go on with a run that was interrupted or killed: finished jobs stay, the others go on where they were.
     Resume(ResumeArgs),
+    /// Push what a run left to be published, and open pull requests.
+    Publish(PublishArgs),
+    /// Take a job's work into the current checkout.
+    Apply(ApplyArgs),
 }
 
 /// Which jobs, and what is changed in all of them.

@@ -1,7 +1,9 @@
 //! The entry: parses arguments, calls the command, prints its error in one place.
 
+use super::apply::apply;
 use super::check::check;
 use super::matrix::matrix;
+use super::publish::publish;
 use super::resume::resume;
 use super::run::run;
 use super::say;
@@ -43,6 +45,8 @@ pub fn command(args: impl Iterator<Item = OsString>) -> ExitStatus {
         Command::Matrix(args) => matrix(args, &snapshot),
         Command::Resume(args) => resume(args, &snapshot),
         Command::Check(args) => check(args, &snapshot),
+        Command::Publish(args) => publish(args, &snapshot),
+        Command::Apply(args) => apply(args, &snapshot),
     };
     result.unwrap_or_else(|error| {
         say::error(&error.report());

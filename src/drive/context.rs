@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::place::Place;
+use super::publishing::Publishing;
 use crate::event::{RunEvent, RunEventKind};
 use crate::model::{Http, Timeouts};
 use crate::output::Files;
@@ -33,6 +34,8 @@ pub(super) struct RunContext {
     pub(super) http: Arc<Http>,
     /// Their limits.
     pub(super) timeouts: Timeouts,
+    /// Where work goes that is to be published.
+    pub(super) publishing: Publishing,
     /// How patient jobs are with a failing provider.
     pub(super) patience: Patience,
 }

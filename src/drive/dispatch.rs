@@ -48,6 +48,8 @@ pub(super) struct Dispatcher {
     sink: Sink,
     events: (mpsc::Sender<RunEvent>, mpsc::Receiver<RunEvent>),
     tasks: JoinSet<JobReport>,
+    /// Decided jobs whose work is on its way out.
+    publishing: JoinSet<()>,
     running: BTreeMap<Attempt, watch::Sender<Option<AbortReason>>>,
     ids: HashMap<Id, Attempt>,
     /// Attempts that were told to stop, and why.
@@ -82,6 +84,7 @@ impl Dispatcher {
             sink,
             events: mpsc::channel(256),
             tasks: JoinSet::new(),
+            publishing: JoinSet::new(),
             running: BTreeMap::new(),
             ids: HashMap::new(),
             stopped: BTreeMap::new(),
@@ -120,7 +123,7 @@ impl Dispatcher {
         let mut ticks = tokio::time::interval(TICK);
         let mut give_up_at = None;
         let mut end_at = self.limits.timeout.map(|limit| Elapsed::default().plus(limit));
-        while !self.done {
+        while !self.done || !self.publishing.is_empty() {
             tokio::select! {
                 biased;
                 asked = signals.next() => match asked {
@@ -143,6 +146,7 @@ impl Dispatcher {
                 },
                 Some(event) = self.events.1.recv() => self.sink.handle(&event),
                 Some(joined) = self.tasks.join_next_with_id() => self.job_ended(joined),
+                Some(_) = self.publishing.join_next() => self.hear(),
                 _ = ticks.tick() => {
                     let now = self.context.clock.now();
                     self.sink.tick(now);
@@ -195,15 +199,19 @@ impl Dispatcher {
         };
         let Some(attempt) = self.ids.remove(&id) else { return };
         self.running.remove(&attempt);
-        // What the job told before it ended comes first.
-        while let Ok(event) = self.events.1.try_recv() {
-            self.sink.handle(&event);
-        }
+        self.hear();
         let report = report.unwrap_or_else(|error| {
             let message = format!("the runner failed in this job: {}", panic_text(error));
             self.left_behind(attempt, Outcome::without_loop(Reason::Internal, message))
         });
         self.attempt_ended(attempt, report);
+    }
+
+    /// What was told before something ended comes first.
+    fn hear(&mut self) {
+        while let Ok(event) = self.events.1.try_recv() {
+            self.sink.handle(&event);
+        }
     }
 
     fn attempt_ended(&mut self, attempt: Attempt, report: JobReport) {
@@ -248,6 +256,7 @@ impl Dispatcher {
     /// Ends without the jobs that still run: each is reported, and their processes die with the run.
     fn give_up(&mut self) {
         self.tasks.abort_all();
+        self.publishing.abort_all();
         let left: Vec<Attempt> = std::mem::take(&mut self.running).into_keys().collect();
         for attempt in left {
             let message = "interrupted by a signal; its work was not collected, its worktree was left as it was";

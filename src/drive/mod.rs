@@ -1,7 +1,8 @@
 //! The shell around the pure cores: performs their effects and feeds them events. It owns every task of a run.
 //!
-//! `run` and `check` are the commands; `dispatch` runs jobs, `job` one of them, `query` one conversation.
+//! `run`, `check`, `publish` and `apply` are the commands; `dispatch` runs jobs, `job` one of them, `query` one conversation.
 
+mod apply;
 mod changes;
 mod check;
 mod clients;
@@ -23,6 +24,8 @@ mod opening;
 mod past;
 mod place;
 mod purse;
+mod publish;
+mod publishing;
 mod query;
 mod recipe;
 mod resume;

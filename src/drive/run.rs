@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use super::context::RunContext;
 use super::dispatch::{Batch, Before, Dispatcher};
+use super::publishing::{self, Publishing};
 use super::recipe::Recipe;
 use super::secrets;
 use super::select::{Selected, select};
@@ -18,6 +19,7 @@ use crate::model::Http;
 use crate::output::{EventsTo, Format, GithubFiles, Sink, SinkSettings};
 use crate::plan::{Plan, PlannedJob, Purpose};
 use crate::process;
+use crate::publish::token_names;
 use crate::report::plain::Detail;
 use crate::report::redact::Secret;
 use crate::store::{RunLock, Runs, StoredRun};
@@ -101,7 +103,9 @@ async fn drive(order: Order<'_>) -> Result<ExitStatus> {
         None => (Runs::at(root).folder().join(&id.0), clock.started_at()),
     };
     let slots = args.at_once.map_or_else(default_slots, usize::from);
-    let key_names = secrets::key_names(&plan.jobs);
+    let publishing = Publishing::prepare(&plan.jobs, snapshot).await?;
+    let mut key_names = secrets::key_names(&plan.jobs);
+    key_names.extend(token_names(&snapshot.env));
     let info = RunInfo {
         id: id.clone(),
         started_at: begun,
@@ -132,12 +136,16 @@ async fn drive(order: Order<'_>) -> Result<ExitStatus> {
         key_names,
         clock,
         http: Arc::new(Http::new(settings.connect, concat!("runner/", env!("CARGO_PKG_VERSION")))),
+        publishing,
         timeouts: settings.timeouts,
         patience: settings.patience,
     };
     let run_worktrees = context.worktrees.join(&context.run.0);
+    let (left, files) = (sink.folder().clone(), sink.files().clone());
+    let jobs: Vec<_> = info.jobs.iter().map(|job| job.id.clone()).collect();
     let dispatcher = Dispatcher::new(Batch { jobs: plan.jobs, slots, limits, before, notes }, context, sink);
     let (exit, warnings) = dispatcher.run(info, signals).await;
+    publishing::seal_all(&left, &jobs, &files, snapshot)?;
     // Only an empty folder goes: kept worktrees stay where the reports say.
     drop(std::fs::remove_dir(run_worktrees));
     drop(lock);

@@ -45,7 +45,7 @@ impl Http {
     }
 
     /// The pool for a server.
-    pub(super) fn client(&self, url: &Url) -> Result<Client, String> {
+    pub(crate) fn client(&self, url: &Url) -> Result<Client, String> {
         let plain = url.scheme() == "http";
         match (is_local(url), plain) {
             (true, true) => {

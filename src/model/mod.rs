@@ -26,6 +26,7 @@ pub use live::Live;
 pub use progress::Progress;
 pub use reading::CallError;
 pub use replay::Replay;
+pub(crate) use retry_after::retry_after;
 pub use waiting::Timeouts;
 
 use reading::Headers;

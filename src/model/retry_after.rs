@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// The wait that the headers ask for: milliseconds first, then seconds, then a date counted from the answer's own `date`
 /// header, so that no clock of ours is needed. A date that has passed is zero; what cannot be read is `None`.
-pub(super) fn retry_after(headers: &Headers) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &Headers) -> Option<Duration> {
     let wish = headers.get("retry-after").map(String::as_str);
     number(headers.get("retry-after-ms").map(String::as_str), 1e-3).or_else(|| number(wish, 1.0)).or_else(|| {
         let until = http_date(wish?, headers.get("date").map(String::as_str))?;

@@ -131,13 +131,12 @@ impl DiffPolicy {
         }
         let path = &change.path;
         match &change.after {
-            After::Nothing | After::Text => {}
             After::Binary => problems.push(format!("{path}: a binary file")),
             After::Submodule => problems.push(format!("{path}: a submodule")),
             After::Link(target) if leads_out(path, target) => {
                 problems.push(format!("{path}: a link that leads out of the repository ({target})"));
             }
-            After::Link(_) => {}
+            After::Nothing | After::Text | After::Link(_) => {}
         }
         for line in &change.text {
             if let Some(what) = secret_in(line, known) {

@@ -226,9 +226,7 @@ mod tests {
         report.outcome.message = "gate `tests` <img src=x> fixes #3".into();
         report.cost = None;
         let facts = Facts { link: None, ..facts(&report, "x") };
-        insta::assert_snapshot!(title(facts).replace('\u{200b}', "¦"), @r"
-        [gate_failed] fix: Closes #¦7 for @¦all
-        ");
+        insta::assert_snapshot!(title(facts).replace('\u{200b}', "¦"), @"[gate_failed] fix: Closes #¦7 for @¦all");
         insta::assert_snapshot!(body(facts).replace('\u{200b}', "¦"), @r"
         ### What was asked
 

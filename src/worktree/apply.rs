@@ -6,7 +6,7 @@ use super::repository::in_background;
 use crate::process::Environment;
 use bytes::Bytes;
 use git2::{ErrorCode, Status};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// What was brought in.
@@ -49,6 +49,11 @@ impl Repository {
         call(&git, &["read-tree", "HEAD"]).await.map_err(String::from)?;
         let file = patch.to_string_lossy();
         if let Err(error) = call(&git, &["apply", "--cached", "--3way", "--whitespace=nowarn", &file]).await {
+            // Where all of it was taken before, it can be taken back.
+            call(&git, &["read-tree", "HEAD"]).await.map_err(String::from)?;
+            if call(&git, &["apply", "--cached", "--check", "--reverse", &file]).await.is_ok() {
+                return Ok(Applied { paths: Vec::new() });
+            }
             let conflicts = conflicts(&error.said);
             return Err(if conflicts.is_empty() {
                 ApplyFault::Other(error.message)
@@ -175,6 +180,6 @@ fn dirty(root: &Path, paths: &[String]) -> Result<Vec<String>, String> {
     Ok(paths.iter().filter(is_dirty).cloned().collect())
 }
 
-fn is_taken(path: &PathBuf) -> bool {
+fn is_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

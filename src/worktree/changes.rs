@@ -113,7 +113,12 @@ fn change(repo: &Repository, diff: &Diff<'_>, index: usize, room: &mut usize) ->
     if delta.status() != Delta::Deleted {
         change.after = match delta.new_file().mode() {
             FileMode::Commit => After::Submodule,
-            mode => {
+            mode @ (FileMode::Unreadable
+            | FileMode::Tree
+            | FileMode::Blob
+            | FileMode::BlobGroupWritable
+            | FileMode::BlobExecutable
+            | FileMode::Link) => {
                 let blob = repo.find_blob(delta.new_file().id())?;
                 change.size = blob.size() as u64;
                 if mode == FileMode::Link {

@@ -34,9 +34,9 @@ mod snapshot;
 mod unseen;
 
 pub use adopt::Adopted;
-pub use checkpoint::checkpoint_ref;
 pub use apply::{Applied, ApplyFault};
 pub use changes::{After, Change, Step};
+pub use checkpoint::checkpoint_ref;
 pub use commit::Commit;
 pub use create::{NewWorktree, Worktree};
 pub use push::{Credentials, PushFault, Pushed};

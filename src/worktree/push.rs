@@ -74,7 +74,7 @@ impl Quarantine {
         branch: &str,
         credentials: Option<&Credentials>,
     ) -> Result<Pushed, PushFault> {
-        let git = with_credentials(self.git.clone(), url, credentials);
+        let git = with_credentials(&self.git, url, credentials);
         let refspec = format!("{commit}:refs/heads/{branch}");
         let args = ["push", "--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no", url, &refspec];
         let pushed = git.run(self.path(), &args, ALL_FILES, &CancellationToken::new()).await;
@@ -87,7 +87,7 @@ impl Quarantine {
     }
 }
 
-fn with_credentials(git: Git, url: &str, credentials: Option<&Credentials>) -> Git {
+fn with_credentials(git: &Git, url: &str, credentials: Option<&Credentials>) -> Git {
     let mut settings: Vec<(String, String)> = [
         ("http.followRedirects", "false"),
         ("http.lowSpeedLimit", "1"),

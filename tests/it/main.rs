@@ -19,6 +19,8 @@ mod endurance;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+mod forge;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod judging;
@@ -31,6 +33,8 @@ mod mock;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod process;
+#[cfg(test)]
+mod publishing;
 #[cfg(test)]
 mod resuming;
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! How a job is decided: the report of all its attempts, and the files of the one that decides.
 
 use super::Dispatcher;
+use crate::drive::context::Reporter;
 use crate::drive::place::attempt_folder;
+use crate::drive::publishing::publish;
 use crate::event::{JobReport, RunEventKind};
 use crate::outcome::{Outcome, Reason, Verdict};
 use crate::report::json;
@@ -10,6 +12,7 @@ use crate::units::{Usage, Usd};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What of an attempt's folder stands in its job's folder once it decides.
 const FILES: [&str; 2] = ["transcript.jsonl", "diff.patch"];
@@ -52,7 +55,17 @@ impl Dispatcher {
             }
         }
         let report = whole(deciding, &all, self.jobs[job].course.attempts);
-        self.finished(report);
+        self.finished(report.clone());
+        self.publish(job, report);
+    }
+
+    /// Sends the work of a decided job on its way, beside all else.
+    pub(super) fn publish(&mut self, job: usize, report: JobReport) {
+        let (jobs, context, events) = (Arc::clone(&self.jobs), Arc::clone(&self.context), self.events.0.clone());
+        if context.publishing.wants(&jobs[job], &report) {
+            let reporter = Reporter::new(jobs[job].id.clone(), context.clock, events);
+            self.publishing.spawn(async move { publish(&jobs[job], &context, &reporter, report).await });
+        }
     }
 }
 

@@ -127,8 +127,9 @@ impl Dispatcher {
                         self.commits.insert(job.id.clone(), commit);
                     }
                     let at = report.started_at.plus(report.duration);
-                    let kind = RunEventKind::JobFinished(report);
+                    let kind = RunEventKind::JobFinished(report.clone());
                     self.sink.take_up(&RunEvent { at, job: Some(job.id.clone()), kind });
+                    self.publish(index, *report);
                 }
                 Some(Before::Begun { ended, .. }) => {
                     let ended =

@@ -99,6 +99,7 @@ fn dispatcher(folder: &Path, jobs: Vec<PlannedJob>) -> (Dispatcher, RunInfo) {
         key_names: Vec::new(),
         clock,
         http: Arc::new(Http::new(Http::CONNECT, "test")),
+        publishing: crate::drive::publishing::Publishing::default(),
         timeouts: Timeouts::default(),
         patience: Patience::default(),
     };
