@@ -83,6 +83,7 @@ pub(super) fn start(order: Order<'_>) -> Result<ExitStatus> {
     }
     process::adopt_orphans();
     process::open_many_files();
+    process::keep_private();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(Kind::Environment, "cannot start").because(error.to_string()))?;
     let result = runtime.block_on(drive(order));

@@ -24,6 +24,7 @@ mod listen;
 mod live;
 mod orphans;
 mod pause;
+mod private;
 mod run;
 
 pub use capture::{Capture, Output};
@@ -34,6 +35,7 @@ pub use guard::{SUBCOMMAND, guard_main};
 pub use live::Live;
 pub use orphans::{adopt_orphans, sweep};
 pub use pause::{pause, paused, wait};
+pub use private::keep_private;
 pub use run::{run, run_live};
 
 #[cfg(test)]
