@@ -1,5 +1,6 @@
 //! `runner check`: everything that can be told without a model, and the plan.
 
+use super::publishing::Publishing;
 use super::select::select;
 use super::{room, say};
 use crate::cli::{CheckArgs, PlanFormat};
@@ -34,6 +35,10 @@ pub(super) fn check(args: &CheckArgs, snapshot: &Snapshot) -> Result<ExitStatus>
     let runtime = runtime.map_err(|error| Error::new(Kind::Environment, error.to_string()))?;
     let mut problems = room::problems(&plan.jobs);
     problems.extend(runtime.block_on(repositories(&plan)));
+    if problems.is_empty() {
+        let goals = runtime.block_on(Publishing::prepare(&plan.jobs, snapshot));
+        problems.extend(goals.err().map(|error| error.to_string()));
+    }
     match problems.split_first() {
         None => {
             say::result(&match args.format {

@@ -19,6 +19,7 @@ use crate::worktree::{Pushed, Repository};
 /// the others go on.
 pub(super) fn publish(args: &PublishArgs, snapshot: &Snapshot) -> Result<ExitStatus> {
     crate::process::adopt_orphans();
+    crate::process::keep_private();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(Kind::Environment, "cannot start").because(error.to_string()))?;
     let result = runtime.block_on(publish_all(args, snapshot));
@@ -60,6 +61,9 @@ async fn publish_all(args: &PublishArgs, snapshot: &Snapshot) -> Result<ExitStat
             return Ok(ExitStatus::Failed);
         }
     };
+    if args.digest.is_none() && snapshot.variable("CI").is_some() {
+        say::error("note: without --digest the files of the run are held against each other alone\n");
+    }
     let jobs = match &place.job {
         Some(job) => vec![job.clone()],
         None => jobs_of(&place.run).map_err(Error::usage)?,

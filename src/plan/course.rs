@@ -1,6 +1,6 @@
 //! Resolves when a job runs and how often it is tried; and what jobs say about each other.
 
-use super::job::{Course, Group, PlannedJob};
+use super::job::{Course, Group, OnPass, PlannedJob};
 use super::scope::Scope;
 use crate::spec::{Code, CourseSpec, Diagnostic, JobSpec, Place, nearest_word};
 use crate::units::JobId;
@@ -88,6 +88,15 @@ pub(super) fn between(jobs: &[(&PlannedJob, &Said)]) -> Vec<Diagnostic> {
                 Diagnostic::error(Code::Conflict, format!("`{}` builds on `{name}` but does not need it", job.id))
                     .at(said.base.clone(), "this is the work of another job")
                     .help(format!("add it: needs = [\"{name}\"]")),
+            );
+        }
+        if let Some(name) = job.worktree.base.strip_prefix(JOB_BASE)
+            && jobs.iter().any(|(other, _)| other.id.as_str() == name && other.publish.on_pass == OnPass::None)
+        {
+            found.push(
+                Diagnostic::error(Code::Conflict, format!("`{}` builds on `{name}`, which leaves no commit", job.id))
+                    .at(said.base.clone(), "its work stays a patch: on_pass = \"none\"")
+                    .help(format!("let `{name}` say on_pass = \"branch\"")),
             );
         }
         if let Some(group) = &job.course.group {

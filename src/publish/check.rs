@@ -84,6 +84,11 @@ impl Seal {
 /// Says in words which file does not fit the others.
 pub fn read_job(run: &Path, job: &JobId, seal: Option<&Seal>) -> Result<Option<Checked>, String> {
     let folder = run.join("jobs").join(job.as_str());
+    for path in [run.join("jobs"), folder.clone()] {
+        if !path.symlink_metadata().is_ok_and(|about| about.is_dir()) {
+            return Err(format!("{} is no folder", path.display()));
+        }
+    }
     if folder.join(PUBLISH).symlink_metadata().is_err() {
         return match seal.filter(|seal| seal.0.contains_key(&format!("jobs/{job}/{PUBLISH}"))) {
             Some(_) => Err(format!("{} was taken away since the run ended", folder.join(PUBLISH).display())),

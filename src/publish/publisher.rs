@@ -91,6 +91,10 @@ impl Publisher<'_> {
         if file.target.as_deref() == Some(&file.branch) || self.target.as_deref() == Some(&file.branch) {
             return Err(Fault::Refused(format!("the branch `{}` is the one that the work is for", file.branch)));
         }
+        let record = job.folder.join(PUBLISHED);
+        if record.symlink_metadata().is_ok_and(|about| !about.is_file()) {
+            return Err(Fault::Refused(format!("{} is no regular file", record.display())));
+        }
         // All that can be missing is asked for before anything is pushed.
         let forge = if file.on_pass == "pull-request" { Some(self.forge()?) } else { None };
         let quarantine = Quarantine::beside(self.repository, self.env).await.map_err(Fault::Failed)?;
@@ -129,7 +133,7 @@ impl Publisher<'_> {
             pull_request,
         };
         if !self.dry_run {
-            let written = self.files.replace(&job.folder.join(PUBLISHED), &text(&published));
+            let written = self.files.replace(&record, &text(&published));
             written.map_err(|error| Fault::Failed(format!("it is published, but {error}")))?;
         }
         Ok((published, pushed))

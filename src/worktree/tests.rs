@@ -4,6 +4,7 @@ mod commit;
 mod create;
 mod fixture;
 mod patch;
+mod quarantine;
 mod remove;
 mod repository;
 mod restore;

@@ -74,6 +74,18 @@ fn with_secret(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
 /// The command lines of all processes.
 fn command_lines() -> Vec<String> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -145,22 +157,28 @@ fn two_steps_the_second_with_the_token() {
     let result = ran.result("job");
     let (branch, commit) = (result["branch"].as_str().unwrap(), result["commit"].as_str().unwrap());
 
-    // Elsewhere: a fresh clone of what the server has, and the run's folder.
-    let run = ran.folder.clone().unwrap();
-    let id = run.file_name().unwrap().to_str().unwrap().to_owned();
-    case.git(&["branch", "-D", "-q", branch]);
-    case.git(&["reflog", "expire", "--expire=now", "--all"]);
-    case.git(&["gc", "-q", "--prune=now"]);
+    // Elsewhere: a fresh and shallow clone of what the server has, and the run's folder as an artifact.
+    let run = case.outside().join("elsewhere/artifact/run");
+    let address = format!("file://{}", forge.repository().display());
+    case.git_in(case.outside(), &["clone", "-q", "--depth", "1", &address, "elsewhere"]);
+    let there = case.outside().join("elsewhere");
+    case.git_in(&there, &["remote", "set-url", "origin", &forge.url()]);
+    copy(ran.folder.as_ref().unwrap(), &run);
     let case = case.env("RUNNER_PUBLISH_TOKEN", SECRET);
-    let before = case.fingerprint();
-    let first = publish(&case, &[&id, "--digest", &digest]).expect(0);
+    let state = || (case.git_in(&there, &["for-each-ref"]), case.git_in(&there, &["count-objects", "-v"]));
+    let before = state();
+    let step = |args: &[&str]| {
+        let mut command = case.command(&[&["publish"], args].concat());
+        case.finish(command.current_dir(&there).spawn().unwrap())
+    };
+    let first = step(&["artifact/run", "--digest", &digest]).expect(0);
     assert!(
         first.stdout.starts_with(&format!("job  pushed  {branch}  https://forge.test/acme/demo/pull/1")),
         "{}",
         first.stdout
     );
     assert_eq!(pushed(&case, &forge, branch), commit);
-    assert_eq!(case.fingerprint(), before, "nothing of it came into the repository");
+    assert_eq!(state(), before, "nothing of it came into the repository");
     let pull = forge.with(|state| state.pulls[0].clone());
     assert_eq!((&pull["draft"], &pull["base"]["ref"]), (&json!(false), &json!("main")));
     let (title, body) = (pull["title"].as_str().unwrap(), pull["body"].as_str().unwrap());
@@ -173,7 +191,7 @@ fn two_steps_the_second_with_the_token() {
     }
     let record = fs::read_to_string(run.join("jobs/job/published.json")).unwrap();
 
-    let second = publish(&case, &[&format!("{id}/job"), "--digest", &digest]).expect(0);
+    let second = step(&["artifact/run/job", "--digest", &digest]).expect(0);
     assert!(second.stdout.starts_with("job  up to date  "), "{}", second.stdout);
     assert_eq!(fs::read_to_string(run.join("jobs/job/published.json")).unwrap(), record);
     assert_eq!(forge.with(|state| state.pulls.len()), 1);
@@ -237,6 +255,12 @@ fn what_was_changed_after_the_run_is_refused_and_nothing_is_pushed() {
     std::os::unix::fs::symlink(run.join("moved"), run.join("jobs/job/work.bundle")).unwrap();
     let refused = publish(&case, &["last", "--digest", &digest]).expect(1);
     assert!(refused.stderr.contains("no regular file"), "{}", refused.stderr);
+    fs::remove_file(run.join("jobs/job/work.bundle")).unwrap();
+    fs::rename(run.join("moved"), run.join("jobs/job/work.bundle")).unwrap();
+    // What is written in the end must not be led elsewhere either.
+    std::os::unix::fs::symlink("/nowhere", run.join("jobs/job/published.json")).unwrap();
+    let refused = publish(&case, &["last", "--digest", &digest]).expect(1);
+    assert!(refused.stderr.contains("published.json is no regular file"), "{}", refused.stderr);
     assert_eq!(branches(&case, &forge), "main");
     assert!(forge.with(|state| state.requests.is_empty()), "the server was not even asked");
 }
