@@ -89,7 +89,8 @@ pub(super) fn remote_of(
     env: &BTreeMap<String, String>,
 ) -> std::result::Result<Remote, String> {
     let told = env.get("RUNNER_PUBLISH_REMOTE").map(|name| name.trim()).filter(|name| !name.is_empty());
-    Remote::parse(&repository.remote_url(name.or(told).unwrap_or("origin"))?)
+    let remote = Remote::parse(&repository.remote_url(name.or(told).unwrap_or("origin"))?)?;
+    Ok(remote.seen_from(repository.root()))
 }
 
 /// What git runs with when it publishes.

@@ -3,6 +3,7 @@
 use crate::worktree::Credentials;
 use reqwest::Url;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The variable with the token that publishing uses before all others.
 pub const TOKEN: &str = "RUNNER_PUBLISH_TOKEN";
@@ -100,6 +101,15 @@ impl Remote {
         let way = if url.scheme() == "https" || local { Way::Http } else { Way::OpenHttp };
         let host = url.port().map_or_else(|| name.clone(), |port| format!("{name}:{port}"));
         Ok(Self { embedded, ..Self::new(url.as_str(), way, Some(host), names(url.path())) })
+    }
+
+    /// The same, with a folder's path from `root`, as git takes it.
+    #[must_use]
+    pub fn seen_from(mut self, root: &Path) -> Self {
+        if self.way == Way::Folder && !self.url.contains("://") {
+            self.url = root.join(&self.url).display().to_string();
+        }
+        self
     }
 
     /// Who pushes: the variable that was named, [`TOKEN`], GitHub's own for GitHub's own host, or what stood in the address. `None`

@@ -384,6 +384,27 @@ fn work_that_shall_stay_a_patch_leaves_no_branch() {
     assert!(publish(&case, &["last"]).expect(0).stderr.contains("nothing to publish"));
 }
 
+#[test]
+fn a_folder_is_pushed_to_without_a_token_and_a_workflow_is_told_the_digest() {
+    let mock = Mock::start(Script::made(|request| if request.turn() == 1 { mend() } else { text("Done.") }));
+    let (case, forge) = case(&mock, "on_pass = \"push\"");
+    case.git(&["remote", "set-url", "origin", "../server/acme/demo.git"]);
+    let now = case.run().expect(0);
+    let branch = now.result("job")["branch"].as_str().unwrap().to_owned();
+    assert_eq!(pushed(&case, &forge, &branch), now.result("job")["commit"].as_str().unwrap());
+
+    let output = case.outside().join("output");
+    let case = case.env("RUNNER_PUBLISH", "later").env("GITHUB_ACTIONS", "true");
+    let case = case.env("GITHUB_OUTPUT", output.display().to_string());
+    let later = case.run().expect(0);
+    let branch = later.result("job")["branch"].as_str().unwrap().to_owned();
+    assert_eq!(pushed(&case, &forge, &branch), "");
+    let told = fs::read_to_string(output).unwrap();
+    let digest = told.lines().find_map(|line| line.strip_prefix("publish-digest=")).expect(&told);
+    publish(&case, &["last", "--digest", digest]).expect(0);
+    assert_eq!(pushed(&case, &forge, &branch), later.result("job")["commit"].as_str().unwrap());
+}
+
 fn apply(case: &Case, args: &[&str]) -> Ran {
     case.finish(case.command(&[&["apply"], args].concat()).spawn().unwrap())
 }
