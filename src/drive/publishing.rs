@@ -11,13 +11,9 @@ use crate::plan::{OnPass, PlannedJob, Source};
 use crate::process::Environment;
 use crate::publish::{Api, Checked, DiffPolicy, Leaving, Publisher, Remote, Way, is_published, leave, seal};
 use crate::units::JobId;
-use crate::worktree::{Pushed, Repository};
+use crate::worktree::{Pushed, Repository, WAYS};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-/// What git gets to reach a server besides the usual variables: the person's agent and certificates.
-const FOR_GIT: [&str; 6] =
-    ["SSH_AUTH_SOCK", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_PROXY_SSL_CAINFO"];
 
 /// Where the work of a run goes, as it was before the first job began: nothing that an agent writes into a repository's settings
 /// changes it.
@@ -95,7 +91,9 @@ pub(super) fn remote_of(
 
 /// What git runs with when it publishes.
 pub(super) fn git_env(env: &BTreeMap<String, String>, secret_names: &[String]) -> Environment {
-    Environment::build(env, &FOR_GIT.map(str::to_owned), &BTreeMap::new(), secret_names)
+    // The person's agent for keys, certificates and the like.
+    let pass: Vec<String> = ["SSH_AUTH_SOCK"].iter().chain(&WAYS).map(|name| (*name).to_owned()).collect();
+    Environment::build(env, &pass, &BTreeMap::new(), secret_names)
 }
 
 /// A list in a variable: split at commas and new lines.

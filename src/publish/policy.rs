@@ -51,7 +51,7 @@ pub struct DiffPolicy {
 }
 
 impl DiffPolicy {
-    /// 300 files, 10,000 lines, 10 MiB, 100 commits, and [`PROTECTED`]. `allowed` are globs of paths for which the rules on
+    /// 300 files, 10,000 lines, 10 MiB, 100 commits, and the paths of `PROTECTED`. `allowed` are globs of paths for which the rules on
     /// single files do not hold, `branches` globs of branches that may be pushed to; none means `runner/**`.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ pub use checkpoint::checkpoint_ref;
 pub use commit::Commit;
 pub use create::{NewWorktree, Worktree};
 pub use push::{Credentials, PushFault, Pushed};
-pub use quarantine::Quarantine;
+pub use quarantine::{Quarantine, WAYS};
 pub use repository::Repository;
 pub use snapshot::TreeId;
 

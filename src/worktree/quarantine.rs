@@ -19,6 +19,9 @@ use tempfile::TempDir;
 /// The name under which the work is held. Not a branch.
 const HELD: &str = "refs/runner/publish";
 
+/// Variables of git's own that say how servers are reached.
+pub const WAYS: [&str; 5] = ["GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_PROXY_SSL_CAINFO"];
+
 /// Such a repository. It is gone when it is dropped.
 #[derive(Debug)]
 pub struct Quarantine {
@@ -35,6 +38,9 @@ impl Quarantine {
         let common_dir = repository.common_dir().to_owned();
         let folder = in_background(move || make(&common_dir)).await?;
         let git = Git::new(env).with("GIT_DIR", folder.path()).without("GIT_WORK_TREE");
+        // The person's ways to servers are not of the repository.
+        let ways = WAYS.iter().filter_map(|name| Some((*name, env.get(name)?)));
+        let git = ways.fold(git, |git, (name, value)| git.given(name, value));
         Ok(Self { folder, git })
     }
 

@@ -405,6 +405,28 @@ fn a_folder_is_pushed_to_without_a_token_and_a_workflow_is_told_the_digest() {
     assert_eq!(pushed(&case, &forge, &branch), later.result("job")["commit"].as_str().unwrap());
 }
 
+#[test]
+fn a_remote_by_ssh_is_reached_as_the_person_reaches_it() {
+    let mock = good();
+    let (case, forge) = case(&mock, "on_pass = \"push\"");
+    case.git(&["remote", "set-url", "origin", "git@nowhere.invalid:acme/demo.git"]);
+    // Stands in for ssh: it runs what it is asked to on the other side.
+    let other_side = case.outside().join("server");
+    let ssh = case.outside().join("ssh");
+    fs::write(&ssh, format!("#!/bin/sh\nfor last; do :; done\ncd {} && exec sh -c \"$last\"\n", other_side.display()))
+        .unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let case = case.env("GIT_SSH_COMMAND", ssh.display().to_string()).env("CI", "1");
+    let ran = case.run().expect(0);
+    let result = ran.result("job");
+    assert_eq!(
+        pushed(&case, &forge, result["branch"].as_str().unwrap()),
+        result["commit"].as_str().unwrap(),
+        "{}",
+        ran.stderr
+    );
+}
+
 fn apply(case: &Case, args: &[&str]) -> Ran {
     case.finish(case.command(&[&["apply"], args].concat()).spawn().unwrap())
 }
