@@ -237,6 +237,8 @@ pub struct JobInfo {
     pub stem: String,
     /// One line for reports; may be empty.
     pub description: String,
+    /// Words for filters; may be empty.
+    pub tags: Vec<String>,
     /// The model's name.
     pub model: String,
     /// The turn limit.

@@ -159,6 +159,7 @@ impl PlannedJob {
             file: self.file.clone(),
             stem: self.stem.clone(),
             description: self.description.clone(),
+            tags: self.tags.clone(),
             model: self.model.name.clone(),
             max_turns: self.limits.max_turns,
             gates: self.gates.iter().map(|gate| gate.name.clone()).collect(),

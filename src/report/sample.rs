@@ -15,6 +15,7 @@ pub(crate) fn info(name: &str) -> JobInfo {
         file: format!("jobs/{name}.toml"),
         stem: name.into(),
         description: String::new(),
+        tags: vec!["nightly".into()],
         model: "claude-x".into(),
         max_turns: Turns(40),
         gates: vec!["tests".into()],

@@ -78,8 +78,9 @@ impl Redactor {
     }
 
     fn job(&self, info: &mut JobInfo) {
-        let JobInfo { id: _, file: _, stem: _, description, model, max_turns: _, gates } = info;
+        let JobInfo { id: _, file: _, stem: _, description, tags, model, max_turns: _, gates } = info;
         self.text(description);
+        self.all(tags);
         self.text(model);
         self.all(gates);
     }

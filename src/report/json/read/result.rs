@@ -36,6 +36,8 @@ struct ResultFile {
     file: String,
     stem: String,
     description: String,
+    #[serde(default)]
+    tags: Vec<String>,
     max_turns: u32,
     retries: u32,
     loop_counts: CountsValue,
@@ -147,6 +149,7 @@ pub fn job_report(text: &str) -> Result<JobReport, String> {
             file: file.file,
             stem: file.stem,
             description: file.description,
+            tags: file.tags,
             model: file.model,
             max_turns: Turns(file.max_turns),
             gates: file.gates.iter().map(|gate| gate.name.clone()).collect(),

@@ -53,6 +53,8 @@ struct JobValue {
     file: String,
     stem: String,
     description: String,
+    #[serde(default)]
+    tags: Vec<String>,
     model: String,
     max_turns: u32,
     gates: Vec<String>,
@@ -103,6 +105,7 @@ fn job(value: JobValue) -> Result<JobInfo, String> {
         file: value.file,
         stem: value.stem,
         description: value.description,
+        tags: value.tags,
         model: value.model,
         max_turns: Turns(value.max_turns),
         gates: value.gates,
