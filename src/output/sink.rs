@@ -4,6 +4,7 @@ use super::console::{Console, Reader};
 use super::file::{Files, Lines, is_special};
 use super::folder::{self, RunFolder};
 use super::github::{self, GithubFiles};
+use super::html;
 use super::screen::{Format, Screen, Stdout, TableStyle};
 use super::settings::{EventsTo, SinkSettings};
 use crate::error::Result;
@@ -141,6 +142,8 @@ impl Sink {
             }
             RunEventKind::RunFinished { .. } => {
                 self.write_reports();
+                let written = self.write_html();
+                self.check(written);
                 self.write_github();
                 let written = self.write_run();
                 self.check(written);
@@ -215,6 +218,12 @@ impl Sink {
     fn write_summary(&self) -> Result<()> {
         let text = self.summary.render(&self.stats, summary::MAX);
         self.files.replace(&self.folder.file("summary.md"), &text)
+    }
+
+    /// The page is made once, at the end, as it reads what every job has left.
+    fn write_html(&self) -> Result<()> {
+        let folder = self.folder.path();
+        html::write_html(&self.files, &self.folder.file("report.html"), &self.stats, |_| Some(folder.to_owned()))
     }
 
     fn write_run(&self) -> Result<()> {
