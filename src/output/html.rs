@@ -48,13 +48,13 @@ pub fn write_html(
     let mut page = Page::new(stats, tapes, MAX, link);
     while let Some(place) = page.next_place() {
         let Some(folder) = job_folder(page.job(place)) else { continue };
-        let (patch, unread) = patch(&folder.join("diff.patch")).unwrap_or_default();
+        let (changes, unread) = patch(&folder.join("diff.patch")).unwrap_or_default();
         let talk = (place.talk >= Talk::LEAST).then(|| {
             let mut talk = Talk::new(place.talk);
             each_line(&folder.join("transcript.jsonl"), |line| talk.apply(&files.redacted(line)));
             talk
         });
-        page.fill(place, &files.redacted(&patch), unread, talk);
+        page.fill(place, &files.redacted(&changes), unread, talk);
     }
     files.replace(path, &page.finish())
 }

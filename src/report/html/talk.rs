@@ -2,7 +2,10 @@
 
 use super::door::{Html, size};
 use super::lanes::seconds;
+use super::money;
+use super::tape::UsageValue;
 use crate::report::cut;
+use crate::units::{Usage, Usd};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -58,7 +61,7 @@ struct Line {
     #[serde(default)]
     turn: u32,
     #[serde(default)]
-    usage: Used,
+    usage: UsageValue,
     #[serde(default)]
     cost_usd: f64,
 }
@@ -96,15 +99,6 @@ enum Block {
     Other,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Used {
-    input_tokens: u64,
-    cache_read_tokens: u64,
-    cache_write_tokens: u64,
-    output_tokens: u64,
-}
-
 impl Talk {
     /// Below this nothing worth reading fits.
     pub const LEAST: usize = 3_000;
@@ -134,7 +128,7 @@ impl Talk {
             "turn" => self.turn(&line),
             "compaction" => self.mark("The conversation before this was summarised."),
             "resumed" => {
-                self.mark("The run was taken up again here; what was said after the last savepoint counts no more.")
+                self.mark("The run was taken up again here; what was said after the last savepoint counts no more.");
             }
             // Savepoints, books and what a later version may add.
             _ => {}
@@ -149,15 +143,14 @@ impl Talk {
     }
 
     fn turn(&mut self, line: &Line) {
-        let used = &line.usage;
-        let prompt = used.input_tokens + used.cache_read_tokens + used.cache_write_tokens;
-        let cached = (used.cache_read_tokens * 100).checked_div(prompt).unwrap_or_default();
+        let usage = Usage::from(line.usage);
         let words = format!(
-            "turn {}, {} in ({cached} % from cache), {} out, ${:.4}",
+            "turn {}, {} in ({} % from cache), {} out, {}",
             line.turn,
-            crate::units::Tokens(prompt),
-            crate::units::Tokens(used.output_tokens),
-            line.cost_usd,
+            usage.prompt(),
+            money::cached(&usage).unwrap_or_default(),
+            usage.output,
+            Usd::from_dollars(line.cost_usd),
         );
         if let Some(answer) = &mut self.answer {
             answer.used = Some(words);
@@ -350,7 +343,9 @@ fn arguments(html: &mut Html, input: &Value, max: usize) {
         });
         match value {
             Value::String(text) => html.block(text, max),
-            other => html.block(&other.to_string(), max),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                html.block(&value.to_string(), max)
+            }
         };
         html.raw("</dd>");
     }
@@ -364,7 +359,9 @@ mod tests {
 
     fn html(max: usize, lines: &[Value]) -> String {
         let mut talk = Talk::new(max);
-        lines.iter().for_each(|line| talk.apply(&line.to_string()));
+        for line in lines {
+            talk.apply(&line.to_string());
+        }
         let mut html = Html::default();
         talk.draw(&mut html, false);
         html.into_string()

@@ -78,12 +78,18 @@ struct Line<'a> {
     wait_s: Option<f64>,
 }
 
-#[derive(Deserialize)]
-struct UsageValue {
-    input_tokens: u64,
-    cache_read_tokens: u64,
-    cache_write_tokens: u64,
-    output_tokens: u64,
+/// Token counts as lines of both files carry them.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct UsageValue {
+    #[serde(rename = "input_tokens")]
+    input: u64,
+    #[serde(rename = "cache_read_tokens")]
+    cache_read: u64,
+    #[serde(rename = "cache_write_tokens")]
+    cache_write: u64,
+    #[serde(rename = "output_tokens")]
+    output: u64,
 }
 
 /// The times of the jobs of a page.
@@ -217,10 +223,10 @@ impl Tape {
 impl From<UsageValue> for Usage {
     fn from(value: UsageValue) -> Self {
         Self {
-            input: Tokens(value.input_tokens),
-            cache_read: Tokens(value.cache_read_tokens),
-            cache_write: Tokens(value.cache_write_tokens),
-            output: Tokens(value.output_tokens),
+            input: Tokens(value.input),
+            cache_read: Tokens(value.cache_read),
+            cache_write: Tokens(value.cache_write),
+            output: Tokens(value.output),
         }
     }
 }
@@ -231,7 +237,9 @@ mod tests {
 
     fn tape(lines: &[&str]) -> Tape {
         let mut tape = Tape::default();
-        lines.iter().for_each(|line| tape.apply(line));
+        for line in lines {
+            tape.apply(line);
+        }
         tape
     }
 

@@ -27,11 +27,15 @@ fn stats(reports: Vec<JobReport>) -> RunStats {
 
 fn page(stats: &RunStats, max: usize, patch: &str, talk: &[String], events: &[String]) -> String {
     let mut tapes = Tapes::default();
-    events.iter().for_each(|line| tapes.apply(line, |_| true));
+    for line in events {
+        tapes.apply(line, |_| true);
+    }
     let mut page = Page::new(stats, tapes, max, |job| Some(address(["jobs", job.as_str()].into_iter())));
     while let Some(place) = page.next_place() {
         let mut said = Talk::new(place.talk);
-        talk.iter().for_each(|line| said.apply(line));
+        for line in talk {
+            said.apply(line);
+        }
         page.fill(place, patch, 0, (place.talk >= Talk::LEAST).then_some(said));
     }
     page.finish()
