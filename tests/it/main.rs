@@ -23,6 +23,8 @@ mod forge;
 #[cfg(test)]
 mod hooks;
 #[cfg(test)]
+mod html;
+#[cfg(test)]
 mod judging;
 #[cfg(test)]
 mod looking;
