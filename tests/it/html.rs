@@ -89,7 +89,7 @@ fn the_page_holds_no_secret() {
 }
 
 #[test]
-fn five_hundred_jobs_are_one_bounded_page() {
+fn five_hundred_jobs_are_one_page_that_shows_at_once_and_keys_move_through_it() {
     let (_folder, page) = made(500);
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.len() < 17 << 20, "{}", text.len());
@@ -98,12 +98,7 @@ fn five_hundred_jobs_are_one_bounded_page() {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::copy(&page, Path::new(&folder).join("report.html")).unwrap();
     }
-}
-
-#[test]
-fn a_browser_shows_it_at_once_and_keys_move_through_it() {
     let Some(mut browser) = Chromium::start(1280, 900, false) else { return skipped("there is no Chromium") };
-    let (_folder, page) = made(500);
     browser.open(&page, "");
     let paint =
         browser.eval("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1").as_f64().unwrap();
@@ -113,6 +108,7 @@ fn a_browser_shows_it_at_once_and_keys_move_through_it() {
         .unwrap();
     assert!((0.0..10_000.0).contains(&paint), "{paint}");
     keep_picture(&mut browser, "many-light.png");
+    assert_eq!(browser.eval("document.querySelectorAll('noscript').length > 400"), true);
 
     let focused = "document.activeElement.closest('.job')?.id ?? document.activeElement.id";
     let visible = "[...document.querySelectorAll('.job')].filter(job => !job.hidden).length";
@@ -164,6 +160,7 @@ fn a_browser_shows_it_at_once_and_keys_move_through_it() {
 
     browser.open(&page, "#job-diff-fix-panic-on-empty-input");
     assert_eq!(browser.eval(open), "job-diff-fix-panic-on-empty-input");
+    assert_eq!(browser.eval("document.querySelectorAll('.job[open] > .body .talk').length"), 3);
     assert_eq!(browser.complaints, [""; 0]);
     let outside: Vec<&String> =
         browser.requests.iter().filter(|url| !url.starts_with("file://") && !url.starts_with("data:,")).collect();
@@ -199,40 +196,45 @@ fn it_is_readable_small_dark_and_on_a_phone() {
     }
 }
 
+/// The picture in the documentation: `RUNNER_PICTURES=target/pictures cargo test --test it html::`, then look, then copy `report.png`.
+#[test]
+fn a_small_run_for_the_documentation() {
+    let (_folder, page) = made(12);
+    let Some(mut browser) = Chromium::start(1200, 1240, false) else { return skipped("there is no Chromium") };
+    browser.open(&page, "");
+    browser.key("j");
+    browser.key("Enter");
+    browser.eval("document.activeElement.blur(), scrollTo(0, 0)");
+    assert_eq!(browser.eval("document.querySelectorAll('.job[open]').length"), 1);
+    keep_picture(&mut browser, "report.png");
+}
+
 /// What a hostile job would do, were it let: the flag stays unset, and nothing is asked for.
 #[test]
 fn hostile_text_does_nothing_in_a_browser() {
     let evil = "</script></pre></details><script>window.owned=1</script><img src=x onerror=\"window.owned=1\"><svg onload=window.owned=1>\u{1b}[31m\u{202e}";
     let write = tool("Write", json!({"file_path": "<img src=x onerror=owned=1>.txt", "content": evil}));
-    let mock = Mock::start(Script::calls([
+    let mock = Mock::start(Script::each([
         write.tool("Bash", json!({"command": format!("cat <<'END'\n{evil}\nEND\nexit 3"), "description": evil})),
         text(evil),
     ]));
-    let gate = format!(
-        "\n[[stop_hooks]]\nname = {:?}\nrun = [\"sh\", \"-c\", {:?}]\nmax_blocks = 1\n",
-        "<b onclick=owned=1>g",
-        format!("printf '%s' '{}'; exit 1", evil.replace('\'', ""))
-    );
-    let gate = gate.replace("\\u{1b}", "\\u001b").replace("\\u{202e}", "\\u202e");
-    let ran = case(
-        &mock,
-        &format!(
-            "description = \"<script>owned=1</script>\"\ntags = [\"<i>\", \"\\\" onfocus=owned=1 x=\\\"\"]\n{gate}"
-        ),
-    )
-    .run()
-    .expect(1);
+    let keys = "description = \"<script>owned=1</script>\"\ntags = [\"<i>\", \"\\\" onfocus=owned=1 x=\\\"\"]\n";
+    let gate = "\n[[stop_hooks]]\nrun = \"cat '<img src=x onerror=owned=1>.txt'; exit 1\"\nmax_blocks = 1\n";
+    // What failed is in the page from the start, what passed when it is opened.
+    let case = case(&mock, &format!("{keys}{gate}")).job("good", &job(&mock, "mend it", keys));
+    let ran = case.run().expect(1);
     let page = ran.file("report.html");
+    assert_eq!(ran.ending("good"), "passed completed completed");
     assert_eq!(page.matches("<script").count(), 1);
-    assert!(
-        !page.contains("<img")
-            && !page.contains("<svg onload")
-            && !page.contains('\u{1b}')
-            && !page.contains('\u{202e}')
-    );
+    assert_eq!(page.matches("<noscript>").count(), 1);
+    assert!(!page.contains("<img") && !page.contains("<svg onload") && !page.contains(['\u{1b}', '\u{202e}']));
     let Some(mut browser) = Chromium::start(1280, 900, false) else { return skipped("there is no Chromium") };
     browser.open(&ran.folder.as_ref().unwrap().join("report.html"), "");
     browser.eval("for (const at of document.querySelectorAll('details')) at.open = true");
+    browser.eval("new Promise(done => setTimeout(done, 100))");
+    browser.eval("for (const at of document.querySelectorAll('details')) at.open = true");
+    assert_eq!(browser.eval("document.querySelectorAll('.body').length"), 2);
+    assert_eq!(browser.eval("document.body.textContent.split('owned=1').length > 20"), true);
     assert_eq!(browser.eval("typeof window.owned"), "undefined");
     assert_eq!(browser.eval("document.scripts.length"), 1);
     assert_eq!(browser.eval("[...document.querySelectorAll('*')].every(at => at.getAttributeNames().every(name => !name.startsWith('on')))"), true);

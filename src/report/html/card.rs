@@ -10,7 +10,7 @@ use crate::report::cut;
 use crate::report::tally::{JobState, JobStats};
 use crate::units::show_duration;
 
-/// The opening of a job's element, its row in it. The caller closes it with [`close`].
+/// The opening of a job's element, its row in it. The caller closes it.
 pub(super) fn row(html: &mut Html, job: &JobStats) {
     let standing = Standing::of(job);
     let report = job.report();
@@ -37,7 +37,7 @@ pub(super) fn row(html: &mut Html, job: &JobStats) {
         .raw(standing.word())
         .raw("</span><span class=\"what\"><span class=\"name\">");
     html.text(job.info.id.as_str()).raw("</span>");
-    for flag in &flags {
+    for flag in flags.iter().filter(|flag| flag.is_urgent()) {
         html.raw(" <span class=\"flag\">").raw(flag.words()).raw("</span>");
     }
     for tag in job.info.tags.iter().take(6) {
@@ -56,7 +56,7 @@ pub(super) fn row(html: &mut Html, job: &JobStats) {
     cell(html, &turns.to_string(), "turns");
     cell(html, &usage.counted().to_string(), "tokens");
     let cost = match report {
-        Some(report) => report.cost.map_or_else(|| "–".to_owned(), |cost| cost.to_string()),
+        Some(report) => report.cost.map_or_else(|| "unknown".to_owned(), |cost| cost.to_string()),
         None => job.live.cost.to_string(),
     };
     cell(html, &cost, "");
@@ -64,9 +64,8 @@ pub(super) fn row(html: &mut Html, job: &JobStats) {
     html.raw("</summary>");
 }
 
-/// Opens what is behind the row; the caller adds to it.
-pub(super) fn body(html: &mut Html, job: &JobStats, tape: &Tape, link: Option<&str>, tail: usize) {
-    html.raw("<div class=\"body\">");
+/// What is behind the row.
+pub(super) fn body(html: &mut Html, job: &JobStats, tape: &Tape, tail: usize) {
     match &job.state {
         JobState::Ended(report) => {
             evidence::why(html, report, tail);
@@ -81,7 +80,6 @@ pub(super) fn body(html: &mut Html, job: &JobStats, tape: &Tape, link: Option<&s
         }
     }
     lanes::draw(html, tape);
-    facts(html, job, link);
 }
 
 /// What a job's own files have to say about turns; drawn beside the rest that may be left out.
@@ -89,12 +87,8 @@ pub(super) fn turns(html: &mut Html, tape: &Tape, max: usize) {
     money::draw(html, tape, max);
 }
 
-/// Closes a job's element.
-pub(super) fn close(html: &mut Html, has_body: bool) {
-    html.raw(if has_body { "</div></details>" } else { "</details>" });
-}
-
-fn facts(html: &mut Html, job: &JobStats, link: Option<&str>) {
+/// What is known besides, and where the job's files are.
+pub(super) fn foot(html: &mut Html, job: &JobStats, link: Option<&str>) {
     html.raw("<details class=\"talk\"><summary><h3>Facts</h3></summary><dl class=\"facts\">");
     let info = &job.info;
     let mut fact = |name: &'static str, value: &str| {

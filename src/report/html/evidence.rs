@@ -4,7 +4,7 @@ use super::door::Html;
 use super::words::{self, Flag, Standing};
 use crate::event::{AttemptReport, GateReport, GateStatus, JobReport};
 use crate::explain;
-use crate::outcome::Verdict;
+use crate::outcome::{TerminalReason, Verdict};
 use crate::units::show_duration;
 
 /// The most attempts, gates and paths that are shown.
@@ -21,6 +21,7 @@ pub(super) fn why(html: &mut Html, report: &JobReport, tail: usize) {
     }
     if let Some(terminal) = &outcome.terminal
         && outcome.verdict() != Verdict::Passed
+        && terminal.reason != TerminalReason::Completed
     {
         html.raw("<p class=\"dim\">The loop ended as <code>").text(terminal.reason.code()).raw("</code>: ");
         html.text(explain::terminal(terminal.reason).when).raw("</p>");

@@ -31,7 +31,7 @@ pub(super) fn draw(html: &mut Html, tape: &Tape) {
     for lane in Lane::ALL {
         let spans: Vec<&Span> = tape.spans.iter().filter(|span| span.lane == lane).collect();
         let total: f64 = spans.iter().map(|span| span.to - span.from).sum();
-        let total = if spans.is_empty() && lane != Lane::Waiting { "–".to_owned() } else { seconds(total) };
+        let total = if spans.is_empty() { "–".to_owned() } else { seconds(total) };
         html.raw("<span>")
             .text(lane.name())
             .raw("</span><svg viewBox=\"0 0 1000 12\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"");
@@ -51,7 +51,7 @@ pub(super) fn draw(html: &mut Html, tape: &Tape) {
     }
     html.raw("<span></span><span class=\"axis\"><span>0</span><span>").text(&seconds(length / 2.0));
     html.raw("</span><span>").text(&seconds(length)).raw("</span></span><span></span></div>");
-    if start >= 0.05 {
+    if start >= 1.0 {
         html.raw("<p class=\"dim\">It began ")
             .text(&seconds(start))
             .raw(" after the run: until then it waited for its turn.</p>");

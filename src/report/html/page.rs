@@ -22,6 +22,8 @@ pub const MAX: usize = 16 << 20;
 const JOB_MAX: usize = 192 << 10;
 /// The most of a patch, in bytes.
 const DIFF_MAX: usize = 64 << 10;
+/// How many jobs that need eyes are whole from the start; what is behind the others is made when they are opened.
+const AT_ONCE: usize = 40;
 /// Below this a patch is not begun.
 const DIFF_LEAST: usize = 1_200;
 
@@ -58,6 +60,7 @@ struct Card {
     row: Html,
     body: Html,
     files: Html,
+    foot: Html,
 }
 
 impl<'a> Page<'a> {
@@ -93,12 +96,13 @@ impl<'a> Page<'a> {
             }
             self.used += one.row.len();
             let tape = self.tapes.of(&job.info.id).unwrap_or(&no_tape);
-            card::body(&mut one.body, job, tape, link(&job.info.id).as_deref(), tail);
+            card::body(&mut one.body, job, tape, tail);
+            card::foot(&mut one.foot, job, link(&job.info.id).as_deref());
             // Rows of further jobs are worth more than evidence beyond this.
-            if self.used + one.body.len() > self.max / 4 * 3 {
-                one.body = Html::default();
+            if self.used + one.body.len() + one.foot.len() > self.max / 4 * 3 {
+                (one.body, one.foot) = (Html::default(), Html::default());
             } else {
-                self.used += one.body.len();
+                self.used += one.body.len() + one.foot.len();
                 if rank(job) <= LAST_URGENT { self.urgent.push_back(index) } else { self.others.push_back(index) }
             }
             self.cards.insert(index, one);
@@ -158,15 +162,18 @@ impl<'a> Page<'a> {
         top::look(&mut html, stats);
         top::filters(&mut html, stats);
         html.raw("<section id=\"jobs\" aria-label=\"Jobs\"><p class=\"cols\" aria-hidden=\"true\"><span>Verdict</span><span>Job</span><span>Reason</span><span>Turns</span><span>Tokens</span><span>Cost</span><span>Time</span></p>");
-        for index in &self.order {
+        for (place, index) in self.order.iter().enumerate() {
             let Some(one) = self.cards.get(index) else { continue };
+            let at_once = place < AT_ONCE && rank(&stats.jobs[*index]) <= LAST_URGENT;
             html.add(&one.row);
             if one.body.is_empty() {
-                html.raw("<p class=\"cut\">There is no room for more about this job: see its folder.</p>");
-            } else {
-                html.add(&one.body).add(&one.files);
+                html.raw("<p class=\"cut\">There is no room for more about this job: see its folder.</p></details>");
+                continue;
             }
-            card::close(&mut html, !one.body.is_empty());
+            // A browser with scripts reads this as plain text, in no time; one without them as what it is.
+            html.raw(if at_once { "<div class=\"body\">" } else { "<noscript><div class=\"body\">" });
+            html.add(&one.body).add(&one.files).add(&one.foot);
+            html.raw(if at_once { "</div></details>" } else { "</div></noscript></details>" });
         }
         let missing = self.order.len() - self.cards.len();
         if missing > 0 {
@@ -198,7 +205,9 @@ fn rank(job: &JobStats) -> usize {
         Standing::Error => 1,
         Standing::Cancelled => 2,
         Standing::Open => 3,
-        Standing::Passed if job.report().is_some_and(|report| !Flag::of(report).is_empty()) => LAST_URGENT,
+        Standing::Passed if job.report().is_some_and(|report| Flag::of(report).iter().any(|flag| flag.is_urgent())) => {
+            LAST_URGENT
+        }
         Standing::Skipped => 5,
         Standing::Passed => 6,
     }

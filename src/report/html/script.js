@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // The page can be read without this: it filters, sorts and moves, and makes no HTML.
+  // The page can be read without this: it filters, sorts and moves, and makes elements only of what the page holds, escaped already.
   const by = (id) => document.getElementById(id);
   const section = by("jobs"), find = by("find"), tag = by("tag"), order = by("order"), none = by("none");
   const jobs = [...section.querySelectorAll(".job")].map((at) => ({
@@ -46,6 +46,14 @@
     filter();
   }
 
+  function fill(job) {
+    const rest = job.querySelector(":scope > noscript");
+    if (!rest) return;
+    const made = document.createElement("template");
+    made.innerHTML = rest.textContent;
+    rest.replaceWith(made.content);
+  }
+
   function go(step) {
     if (shown.length === 0) return;
     const here = document.activeElement && document.activeElement.closest(".job");
@@ -78,6 +86,7 @@
     if (!job) return;
     if (job.hidden) back();
     job.hidden = false;
+    fill(job);
     job.open = true;
     job.firstElementChild.focus({ preventScroll: true });
     job.scrollIntoView({ block: "start" });
@@ -90,7 +99,10 @@
       event.preventDefault();
       back();
     } else if (types) {
-      if (event.key === "Enter" && event.target === find) go(0);
+      if (event.key === "Enter" && event.target === find) {
+        event.preventDefault();
+        go(0);
+      }
     } else if (event.key === "/") {
       event.preventDefault();
       find.focus();
@@ -109,6 +121,7 @@
       filter();
     });
   }
+  section.addEventListener("toggle", (event) => event.target.open && fill(event.target), true);
   find.addEventListener("input", filter);
   if (tag) tag.addEventListener("change", filter);
   order.addEventListener("change", sort);

@@ -61,7 +61,7 @@ fn tags(page: &str) -> Vec<&str> {
 
 /// Fails where a tag or an attribute is none of the page's own.
 fn check(page: &str) {
-    const TAGS: &str = "!doctype html head meta title link style script body header main nav section h1 h2 h3 p a b i small span div ul li \
+    const TAGS: &str = "!doctype html head meta title link style script body header main nav noscript section h1 h2 h3 p a b i small span div ul li \
         dl dt dd code pre ins del details summary svg rect table thead tbody tr th td input select option label button output kbd";
     const ATTRIBUTES: &str = "lang charset http-equiv content name rel href id class hidden open role aria-label aria-hidden aria-live \
         aria-pressed type placeholder autocomplete spellcheck value viewBox preserveAspectRatio x y width height data-v data-r data-f \

@@ -5,6 +5,7 @@ use super::money;
 use super::words::{Flag, Standing};
 use crate::outcome::Reason;
 use crate::report::tally::{JobStats, RunStats};
+use crate::report::totals::Totals;
 use crate::units::show_duration;
 use std::collections::BTreeMap;
 
@@ -50,8 +51,8 @@ pub(super) fn head(html: &mut Html, stats: &RunStats) {
         1 => "1 job of unknown cost".into(),
         jobs => format!("{jobs} jobs of unknown cost"),
     };
-    total("cost", &totals.price(), &unpriced);
-    total("tokens", &totals.usage.counted().to_string(), "input not cached, and output");
+    total("cost", &price(&totals), &unpriced);
+    total("tokens", &totals.usage.counted().to_string(), "output and uncached input");
     let cached = money::cached(&totals.usage).map_or_else(|| "–".to_owned(), |percent| format!("{percent} %"));
     total("from cache", &cached, &format!("of {} input", totals.usage.prompt()));
     total("turns", &totals.turns.to_string(), "");
@@ -65,6 +66,13 @@ pub(super) fn head(html: &mut Html, stats: &RunStats) {
         .raw(" · runner ")
         .line(&stats.run.version, 60);
     html.raw(" · <code>").line(&stats.run.shown_folder, 300).raw("</code></p></header>");
+}
+
+/// The price, in cents where it is more than a few dollars.
+fn price(totals: &Totals) -> String {
+    let dollars = totals.cost.dollars();
+    let more = if totals.unpriced > 0 { "+" } else { "" };
+    if dollars >= 10.0 { format!("${dollars:.2}{more}") } else { totals.price() }
 }
 
 /// The verdicts as a bar, in proportion.
@@ -176,34 +184,36 @@ pub(super) fn look(html: &mut Html, stats: &RunStats) {
     html.raw("<section class=\"look\"><h2>Worth a look</h2><ul>");
     for (reason, count) in &reasons {
         let jobs = stats.jobs.iter().filter(|job| job.report().is_some_and(|report| report.outcome.reason == *reason));
-        html.raw("<li><b>").show(count).raw("</b> <code>").raw(reason.code()).raw("</code>");
+        html.raw("<li><b>").show(count).raw("</b><span><code>").raw(reason.code()).raw("</code>");
         if let Some(fault) = reason.fault() {
             html.raw(" <small>").raw(fault.code()).raw("</small>");
         }
-        links(html, jobs);
+        html.raw("</span>");
+        links(html, jobs, *count);
     }
     for (flag, jobs) in &flagged {
-        html.raw("<li><b>").show(jobs.len()).raw("</b> <span class=\"flag\">").raw(flag.words()).raw("</span>");
-        links(html, jobs.iter().copied());
+        html.raw("<li><b>")
+            .show(jobs.len())
+            .raw("</b><span><span class=\"flag\">")
+            .raw(flag.words())
+            .raw("</span></span>");
+        links(html, jobs.iter().copied(), jobs.len());
     }
     html.raw("</ul>");
     warnings(html, stats);
     html.raw("</section>");
 }
 
-fn links<'a>(html: &mut Html, jobs: impl Iterator<Item = &'a JobStats>) {
-    const SHOWN: usize = 5;
-    let mut more = 0;
-    for (index, job) in jobs.enumerate() {
-        if index < SHOWN {
-            html.raw(" <a href=\"#job-").text(job.info.id.as_str()).raw("\">").text(job.info.id.as_str()).raw("</a>");
-        } else {
-            more += 1;
-        }
+fn links<'a>(html: &mut Html, jobs: impl Iterator<Item = &'a JobStats>, count: usize) {
+    const SHOWN: usize = 3;
+    html.raw("<span class=\"to\">");
+    for job in jobs.take(SHOWN) {
+        html.raw("<a href=\"#job-").text(job.info.id.as_str()).raw("\">").text(job.info.id.as_str()).raw("</a> ");
     }
-    if more > 0 {
-        html.raw(" <small>and ").show(more).raw(" more</small>");
+    if count > SHOWN {
+        html.raw("<small>and ").show(count - SHOWN).raw(" more</small>");
     }
+    html.raw("</span>");
 }
 
 fn warnings(html: &mut Html, stats: &RunStats) {

@@ -84,6 +84,14 @@ impl Flag {
         found.into_iter().filter_map(|(is_so, flag)| is_so.then_some(flag)).collect()
     }
 
+    /// Whether it is worth to come before what passed plainly: a model without a price is nobody's trouble.
+    pub(super) const fn is_urgent(self) -> bool {
+        match self {
+            Self::Protected | Self::Flaky | Self::AtLimit => true,
+            Self::Unpriced => false,
+        }
+    }
+
     /// The stable word for the script.
     pub(super) const fn code(self) -> &'static str {
         match self {

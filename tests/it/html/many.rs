@@ -1,5 +1,5 @@
 //! Makes the folder of a run of any number of jobs, as a real one would have left it, from the same writers.
-#![expect(clippy::disallowed_methods, reason = "the doors are the runner's; a test stands outside")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "what is made up here covers what is made up here")]
 
 use runner::event::{
     GateMoment, GateReport, GateStatus, JobInfo, JobReport, LoopCounts, Phase, RunEvent, RunEventKind, RunInfo,
@@ -273,14 +273,14 @@ impl One {
                     4_800,
                 );
             } else {
-                let took = if tool == "Bash" { 1_800 } else { 40 };
+                let span = if tool == "Bash" { 1_800 } else { 40 };
                 let failed = tool == "Bash" && turn < 5;
                 tape.say(
-                    took,
+                    span,
                     RunEventKind::ToolFinished {
                         tool: tool.into(),
                         is_error: failed,
-                        duration: Duration::from_millis(took),
+                        duration: Duration::from_millis(span),
                     },
                 );
                 let result = Block::ToolResult(ToolResult::new(call.as_str().into(), result, failed));
