@@ -2,7 +2,7 @@
 
 use super::file::Files;
 use crate::error::Result;
-use crate::report::html::{MAX, Page, Talk, Tapes, address};
+use crate::report::html::{MAX, Page, Tapes, address};
 use crate::report::tally::RunStats;
 use crate::units::JobId;
 use std::collections::BTreeSet;
@@ -49,11 +49,10 @@ pub fn write_html(
     while let Some(place) = page.next_place() {
         let Some(folder) = job_folder(page.job(place)) else { continue };
         let (changes, unread) = patch(&folder.join("diff.patch")).unwrap_or_default();
-        let talk = (place.talk >= Talk::LEAST).then(|| {
-            let mut talk = Talk::new(place.talk);
+        let mut talk = page.talk(place);
+        if let Some(talk) = &mut talk {
             each_line(&folder.join("transcript.jsonl"), |line| talk.apply(&files.redacted(line)));
-            talk
-        });
+        }
         page.fill(place, &files.redacted(&changes), unread, talk);
     }
     files.replace(path, &page.finish())

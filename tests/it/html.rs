@@ -196,6 +196,15 @@ fn it_is_readable_small_dark_and_on_a_phone() {
     }
 }
 
+#[test]
+fn without_scripts_everything_can_be_read() {
+    let Some(mut browser) = Chromium::start(1280, 900, false) else { return skipped("there is no Chromium") };
+    let (_folder, page) = made(24);
+    browser.without_scripts();
+    // Turns, transcript and facts of each job.
+    assert_eq!(browser.count_in(&page, ".job .body > .talk", 72), 72);
+}
+
 /// The picture in the documentation: `RUNNER_PICTURES=target/pictures cargo test --test it html::`, then look, then copy `report.png`.
 #[test]
 fn a_small_run_for_the_documentation() {

@@ -36,7 +36,7 @@ pub struct Place {
     /// By its place in the run.
     job: usize,
     /// What its transcript may take of the page.
-    pub talk: usize,
+    talk: usize,
     /// What its patch may take of the page.
     diff: usize,
 }
@@ -123,6 +123,13 @@ impl<'a> Page<'a> {
     #[must_use]
     pub fn job(&self, place: Place) -> &'a JobId {
         &self.stats.jobs[place.job].info.id
+    }
+
+    /// What takes the lines of that job's transcript; `None` where there is no room for any.
+    #[must_use]
+    pub fn talk(&self, place: Place) -> Option<Talk> {
+        let start = self.tapes.of(self.job(place)).and_then(|tape| tape.started).unwrap_or_default();
+        (place.talk >= Talk::LEAST).then(|| Talk::new(place.talk, start))
     }
 
     /// Adds the files of a job. `patch` is its beginning, of which `unread` more bytes follow.

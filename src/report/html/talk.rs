@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub struct Talk {
     max: usize,
+    /// When the job began, in seconds since the run did.
+    start: f64,
     head: Vec<Html>,
     head_size: usize,
     tail: VecDeque<Html>,
@@ -101,12 +103,12 @@ enum Block {
 
 impl Talk {
     /// Below this nothing worth reading fits.
-    pub const LEAST: usize = 3_000;
+    pub(super) const LEAST: usize = 3_000;
 
-    /// One that takes at most about so many bytes of the page.
+    /// One that takes at most about so many bytes of the page, of a job that began at that second of the run.
     #[must_use]
-    pub fn new(max: usize) -> Self {
-        Self { max, ..Self::default() }
+    pub(super) fn new(max: usize, start: f64) -> Self {
+        Self { max, start, ..Self::default() }
     }
 
     /// The most of one text in it.
@@ -190,7 +192,7 @@ impl Talk {
         let mut html = Html::default();
         let long = text.len() > 1_500;
         html.raw(if long { "<details class=\"say\"><summary>" } else { "<div class=\"say\"><p class=\"who\">" });
-        html.raw(who(&line.origin)).raw(" <small>").text(&seconds(line.at)).raw("</small>");
+        html.raw(who(&line.origin)).raw(" <small>").text(&seconds(line.at - self.start)).raw("</small>");
         agent(&mut html, line.agent);
         html.raw(if long { "</summary>" } else { "</p>" }).block(&text, self.part());
         html.raw(if long { "</details>" } else { "</div>" });
@@ -224,7 +226,7 @@ impl Talk {
     fn flush(&mut self) {
         let Some(answer) = self.answer.take() else { return };
         let mut html = Html::default();
-        html.raw("<div class=\"say model\"><p class=\"who\">model <small>").text(&seconds(answer.at));
+        html.raw("<div class=\"say model\"><p class=\"who\">model <small>").text(&seconds(answer.at - self.start));
         if let Some(used) = &answer.used {
             html.raw(" · ").text(used);
         }
@@ -358,7 +360,7 @@ mod tests {
     use serde_json::json;
 
     fn html(max: usize, lines: &[Value]) -> String {
-        let mut talk = Talk::new(max);
+        let mut talk = Talk::new(max, 0.0);
         for line in lines {
             talk.apply(&line.to_string());
         }

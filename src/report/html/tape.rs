@@ -178,8 +178,10 @@ impl Tape {
                     Some(_) | None => "",
                 };
                 let status = line.status.unwrap_or_default();
+                // Red on the base is what many a job begins with.
+                let bad = status != "pass" && line.moment.as_deref() != Some("before");
                 let what = format!("{}{moment}: {status}", line.gate.unwrap_or_default());
-                self.span(Lane::Gates, before(line.duration_s), line.at, what, status != "pass");
+                self.span(Lane::Gates, before(line.duration_s), line.at, what, bad);
             }
             "hook_finished" => {
                 let what = line.hook.unwrap_or_default();

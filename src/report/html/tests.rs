@@ -1,6 +1,6 @@
 //! The page as a whole: its order, its bounds, and that nothing from outside acts in it.
 
-use super::{MAX, Page, Talk, Tapes, address};
+use super::{MAX, Page, Tapes, address};
 use crate::event::{JobReport, RunEventKind};
 use crate::exit::ExitStatus;
 use crate::outcome::{Reason, Terminal, TerminalReason};
@@ -32,11 +32,13 @@ fn page(stats: &RunStats, max: usize, patch: &str, talk: &[String], events: &[St
     }
     let mut page = Page::new(stats, tapes, max, |job| Some(address(["jobs", job.as_str()].into_iter())));
     while let Some(place) = page.next_place() {
-        let mut said = Talk::new(place.talk);
-        for line in talk {
-            said.apply(line);
+        let mut said = page.talk(place);
+        if let Some(said) = &mut said {
+            for line in talk {
+                said.apply(line);
+            }
         }
-        page.fill(place, patch, 0, (place.talk >= Talk::LEAST).then_some(said));
+        page.fill(place, patch, 0, said);
     }
     page.finish()
 }

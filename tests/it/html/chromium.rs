@@ -115,6 +115,26 @@ impl Chromium {
         self.call("Input.dispatchKeyEvent", &json!({"type": "keyUp", "key": key, "windowsVirtualKeyCode": code}));
     }
 
+    /// From the next page on no script runs.
+    pub(crate) fn without_scripts(&mut self) {
+        self.call("Emulation.setScriptExecutionDisabled", &json!({"value": true}));
+    }
+
+    /// Opens a file as [`Chromium::open`] does, where no script can tell when it is there, and counts what the selector finds.
+    pub(crate) fn count_in(&mut self, path: &Path, selector: &str, wanted: usize) -> usize {
+        self.call("Page.navigate", &json!({"url": format!("file://{}", path.display())}));
+        let mut found = 0;
+        crate::case::until(std::time::Duration::from_secs(20), || {
+            let root = self.call("DOM.getDocument", &json!({"depth": 0}));
+            let asked = json!({"nodeId": root["root"]["nodeId"], "selector": selector});
+            // The document may have given way to the next one meanwhile.
+            let told = self.ask("DOM.querySelectorAll", &asked).unwrap_or_default();
+            found = told["nodeIds"].as_array().map_or(0, Vec::len);
+            (found == wanted).then_some(())
+        });
+        found
+    }
+
     /// A picture of what is seen, as PNG.
     pub(crate) fn picture(&mut self) -> Vec<u8> {
         let told = self.call("Page.captureScreenshot", &json!({"format": "png"}));
@@ -122,6 +142,10 @@ impl Chromium {
     }
 
     fn call(&mut self, method: &str, params: &Value) -> Value {
+        self.ask(method, params).unwrap_or_else(|problem| panic!("{method}: {problem}"))
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         self.calls += 1;
         let mut asked = json!({"id": self.calls, "method": method, "params": params});
         if !self.session.is_empty() {
@@ -136,8 +160,7 @@ impl Chromium {
             assert!(told.pop().is_some(), "the browser has gone");
             let told: Value = serde_json::from_slice(&told).unwrap();
             if told["id"] == self.calls {
-                assert!(told.get("error").is_none(), "{method}: {told}");
-                return told["result"].clone();
+                return if told["error"].is_null() { Ok(told["result"].clone()) } else { Err(told["error"].clone()) };
             }
             let params = &told["params"];
             match told["method"].as_str().unwrap_or_default() {

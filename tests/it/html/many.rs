@@ -48,12 +48,20 @@ pub(crate) fn make(folder: &Path, count: usize) -> RunStats {
     }
     events.sort_by_key(|event| event.at);
     let end = events.last().map(|event| event.at).unwrap_or_default();
+    let verdicts: Vec<Verdict> = jobs.iter().map(|job| job.reason.verdict()).collect();
+    let exit = if verdicts.contains(&Verdict::Error) {
+        ExitStatus::Error
+    } else if verdicts.contains(&Verdict::Failed) {
+        ExitStatus::Failed
+    } else {
+        ExitStatus::Passed
+    };
     let first = RunEvent { at: Elapsed::default(), job: None, kind: RunEventKind::RunStarted(run) };
     let warning =
         RunEventKind::Warning("the checkout has uncommitted changes: the jobs start from HEAD without them".into());
     events.insert(0, first);
     events.insert(1, RunEvent { at: Elapsed::default(), job: None, kind: warning });
-    events.push(RunEvent { at: end, job: None, kind: RunEventKind::RunFinished { exit: ExitStatus::Error } });
+    events.push(RunEvent { at: end, job: None, kind: RunEventKind::RunFinished { exit } });
     let mut lines = String::new();
     for event in &events {
         stats.apply(event);
