@@ -106,6 +106,7 @@ fn write(
             },
         };
         if let Some(run) = stored.get(*place) {
+            sink.told_in(&job.id, &run.folder);
             copy(&run.folder.join("jobs").join(job.id.as_str()), &folder.join("jobs").join(job.id.as_str()))?;
         }
         at = at.max(report.started_at.plus(report.duration));

@@ -1,11 +1,12 @@
 //! `report.html`: reads what a run has left of each job, and writes the page.
 
 use super::file::Files;
+use super::folder::RunFolder;
 use crate::error::Result;
-use crate::report::html::{MAX, Page, Tapes, address};
+use crate::report::html::{MAX, Page, Tapes};
 use crate::report::tally::RunStats;
 use crate::units::JobId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -19,43 +20,35 @@ const END: u64 = 24 << 20;
 /// What is read of a patch.
 const PATCH_MAX: u64 = 4 << 20;
 
-/// Writes the page for a run to `path`. `run_of` gives the folder of the run that holds a job's files: that run's `events.jsonl` and
-/// `jobs/<job>/` are read, as far as they are there.
+/// Writes the page of a run into its folder, from what lies in there. `told_in` names the folders of the runs whose `events.jsonl` tells
+/// of a job, where that is another one: in a run that was merged from others.
 ///
 /// # Errors
 /// The page cannot be written. What cannot be read is left out.
 pub fn write_html(
     files: &Files,
-    path: &Path,
+    folder: &RunFolder,
     stats: &RunStats,
-    run_of: impl Fn(&JobId) -> Option<PathBuf>,
+    told_in: &BTreeMap<JobId, PathBuf>,
 ) -> Result<()> {
+    let run_of = |job: &JobId| told_in.get(job).map_or_else(|| folder.path(), PathBuf::as_path);
     let mut tapes = Tapes::default();
-    let folders: BTreeSet<PathBuf> = stats.jobs.iter().filter_map(|job| run_of(&job.info.id)).collect();
-    for folder in &folders {
+    let runs: BTreeSet<&Path> = stats.jobs.iter().map(|job| run_of(&job.info.id)).collect();
+    for run in runs {
         // A secret is taken out of each line before it is cut, as what is left of a cut one would not be known.
-        each_line(&folder.join("events.jsonl"), |line| {
-            tapes.apply(&files.redacted(line), |job| run_of(job).as_ref() == Some(folder));
-        });
+        each_line(&run.join("events.jsonl"), |line| tapes.apply(&files.redacted(line), |job| run_of(job) == run));
     }
-    let job_folder = |job: &JobId| run_of(job).map(|folder| folder.join("jobs").join(job.as_str()));
-    let beside = path.parent().unwrap_or(Path::new(""));
-    let link = |job: &JobId| {
-        let folder = job_folder(job).filter(|folder| folder.is_dir())?;
-        let below = folder.strip_prefix(beside).ok()?;
-        below.iter().map(|part| part.to_str()).collect::<Option<Vec<_>>>().map(|parts| address(parts.into_iter()))
-    };
-    let mut page = Page::new(stats, tapes, MAX, link);
+    let mut page = Page::new(stats, tapes, MAX, |job| folder.job(job).is_dir());
     while let Some(place) = page.next_place() {
-        let Some(folder) = job_folder(page.job(place)) else { continue };
-        let (changes, unread) = patch(&folder.join("diff.patch")).unwrap_or_default();
+        let job = page.job(place);
+        let (changes, unread) = patch(&folder.patch(job)).unwrap_or_default();
         let mut talk = page.talk(place);
         if let Some(talk) = &mut talk {
-            each_line(&folder.join("transcript.jsonl"), |line| talk.apply(&files.redacted(line)));
+            each_line(&folder.transcript(job), |line| talk.apply(&files.redacted(line)));
         }
         page.fill(place, &files.redacted(&changes), unread, talk);
     }
-    files.replace(path, &page.finish())
+    files.replace(&folder.file("report.html"), &page.finish())
 }
 
 /// The beginning of a patch, in whole lines, and how many bytes follow.

@@ -15,9 +15,9 @@ use crate::report::paint::Paint;
 use crate::report::plain::Detail;
 use crate::report::summary::{self, Summary};
 use crate::report::tally::{RunStats, Warning};
-use crate::units::Elapsed;
+use crate::units::{Elapsed, JobId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Takes the events of a run, in order, from one task.
@@ -29,6 +29,7 @@ pub struct Sink {
     junit: Junit,
     summary: Summary,
     settings: BTreeMap<String, String>,
+    told_in: BTreeMap<JobId, PathBuf>,
     plan: serde_json::Value,
     junit_extra: Option<PathBuf>,
     events: Vec<Lines>,
@@ -71,6 +72,7 @@ impl Sink {
             junit: Junit::new(run),
             summary: Summary::default(),
             settings: settings.settings,
+            told_in: BTreeMap::new(),
             plan: settings.plan,
             junit_extra: settings.junit_extra,
             events,
@@ -178,6 +180,11 @@ impl Sink {
         self.summary.apply(&self.stats.run.shown_folder, event);
     }
 
+    /// The events of a job are told by those of another run, whose folder this is.
+    pub fn told_in(&mut self, job: &JobId, folder: &Path) {
+        self.told_in.insert(job.clone(), folder.to_owned());
+    }
+
     /// Says something to whoever watches, and to nobody else.
     pub fn say(&mut self, text: &str) {
         let text = self.files.redacted(text);
@@ -222,8 +229,7 @@ impl Sink {
 
     /// The page is made once, at the end, as it reads what every job has left.
     fn write_html(&self) -> Result<()> {
-        let folder = self.folder.path();
-        html::write_html(&self.files, &self.folder.file("report.html"), &self.stats, |_| Some(folder.to_owned()))
+        html::write_html(&self.files, &self.folder, &self.stats, &self.told_in)
     }
 
     fn write_run(&self) -> Result<()> {

@@ -37,7 +37,9 @@ pub fn render(stats: &RunStats, width: usize, paint: Paint) -> String {
     );
     explain(&mut text, stats, paint);
     let folder = &stats.run.shown_folder;
-    for (what, file) in [("junit", "/junit.xml"), ("summary", "/summary.md"), ("jobs", "/jobs/")] {
+    for (what, file) in
+        [("junit", "/junit.xml"), ("summary", "/summary.md"), ("page", "/report.html"), ("jobs", "/jobs/")]
+    {
         let _ = writeln!(text, "{} {folder}{file}", paint.dim(&format!("{what:<8}")));
     }
     text
@@ -157,6 +159,7 @@ mod tests {
         failed limit: this is why: max_turns
         junit    .runner/runs/20261130-235522-3f2a9c/junit.xml
         summary  .runner/runs/20261130-235522-3f2a9c/summary.md
+        page     .runner/runs/20261130-235522-3f2a9c/report.html
         jobs     .runner/runs/20261130-235522-3f2a9c/jobs/
         ");
     }
@@ -175,6 +178,7 @@ mod tests {
         failed limit: this is why: max_turns
         junit    .runner/runs/20261130-235522-3f2a9c/junit.xml
         summary  .runner/runs/20261130-235522-3f2a9c/summary.md
+        page     .runner/runs/20261130-235522-3f2a9c/report.html
         jobs     .runner/runs/20261130-235522-3f2a9c/jobs/
         ");
     }
@@ -193,6 +197,7 @@ mod tests {
         no job: 0 tokens, $0.0000, 0.0s
         junit    .runner/runs/20261130-235522-3f2a9c/junit.xml
         summary  .runner/runs/20261130-235522-3f2a9c/summary.md
+        page     .runner/runs/20261130-235522-3f2a9c/report.html
         jobs     .runner/runs/20261130-235522-3f2a9c/jobs/
         ");
     }

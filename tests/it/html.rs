@@ -7,8 +7,9 @@ mod many;
 use crate::looping::{GATE, case, job, mend};
 use crate::mock::{Mock, Script, text, tool};
 use chromium::Chromium;
-use runner::output::{Files, write_html};
+use runner::output::{Files, RunFolder, write_html};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -21,7 +22,8 @@ fn made(count: usize) -> (TempDir, PathBuf) {
     let folder = TempDir::with_prefix("runner-it-").unwrap();
     let stats = many::make(folder.path(), count);
     let page = folder.path().join("report.html");
-    write_html(&Files::default(), &page, &stats, |_| Some(folder.path().to_owned())).unwrap();
+    let at = RunFolder::reopen(folder.path(), []).unwrap();
+    write_html(&Files::default(), &at, &stats, &BTreeMap::new()).unwrap();
     (folder, page)
 }
 

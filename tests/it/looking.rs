@@ -86,6 +86,8 @@ fn the_parts_of_a_batch_are_reported_as_one_run_would_have() {
         assert_eq!(results(&read(&path)), results(&whole.file(&path)), "{job}");
         assert_eq!(read(&format!("jobs/{job}/diff.patch")), whole.file(&format!("jobs/{job}/diff.patch")));
     }
+    let drawn = |page: &str| ["<h3>Time</h3>", "<h3>Transcript</h3>", "<ins>"].map(|part| page.matches(part).count());
+    assert_eq!(drawn(&read("report.html")), drawn(&whole.file("report.html")));
     // A part that is missing is said, and nothing is green by it.
     let few = runner(&case, &["report", &parts[0], "--out", "few"]).expect(3);
     assert!(few.stderr.contains("shard 2/4 is missing"), "{}", few.stderr);

@@ -88,7 +88,7 @@ pub(super) fn turns(html: &mut Html, tape: &Tape, max: usize) {
 }
 
 /// What is known besides, and where the job's files are.
-pub(super) fn foot(html: &mut Html, job: &JobStats, link: Option<&str>) {
+pub(super) fn foot(html: &mut Html, job: &JobStats, has_files: bool) {
     html.raw("<details class=\"talk\"><summary><h3>Facts</h3></summary><dl class=\"facts\">");
     let info = &job.info;
     let mut fact = |name: &'static str, value: &str| {
@@ -105,7 +105,7 @@ pub(super) fn foot(html: &mut Html, job: &JobStats, link: Option<&str>) {
         outcome_facts(&mut fact, report);
     }
     html.raw("</dl>");
-    if let Some(link) = link {
+    if has_files {
         html.raw("<p class=\"links\">");
         for (file, words) in [
             ("result.json", "result"),
@@ -113,7 +113,7 @@ pub(super) fn foot(html: &mut Html, job: &JobStats, link: Option<&str>) {
             ("transcript.jsonl", "transcript"),
             ("tools/", "full outputs"),
         ] {
-            html.raw("<a href=\"").text(link).raw("/").raw(file).raw("\">").raw(words).raw("</a> ");
+            html.raw("<a href=\"./jobs/").text(info.id.as_str()).raw("/").raw(file).raw("\">").raw(words).raw("</a> ");
         }
         html.raw("</p>");
     }

@@ -19,7 +19,7 @@ mod tape;
 mod top;
 mod words;
 
-pub use page::{MAX, Page, Place, address};
+pub use page::{MAX, Page, Place};
 pub use talk::Talk;
 pub use tape::Tapes;
 

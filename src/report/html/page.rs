@@ -8,7 +8,6 @@ use super::talk::Talk;
 use super::tape::{Tape, Tapes};
 use super::words::{Flag, Standing};
 use super::{card, diff, top};
-use crate::report::cut;
 use crate::report::tally::{JobStats, RunStats};
 use crate::units::JobId;
 use base64::Engine;
@@ -64,10 +63,10 @@ struct Card {
 }
 
 impl<'a> Page<'a> {
-    /// A page of at most about `max` bytes ([`MAX`] by default). `link` gives the address of a job's folder relative to the page, where
-    /// the two lie together.
+    /// A page of at most about `max` bytes ([`MAX`] by default). `has_files` says whether a job's folder lies below
+    /// that of the page.
     #[must_use]
-    pub fn new(stats: &'a RunStats, tapes: Tapes, max: usize, link: impl Fn(&JobId) -> Option<String>) -> Self {
+    pub fn new(stats: &'a RunStats, tapes: Tapes, max: usize, has_files: impl Fn(&JobId) -> bool) -> Self {
         let mut order: Vec<usize> = (0..stats.jobs.len()).collect();
         order.sort_by_key(|index| rank(&stats.jobs[*index]));
         let mut page = Page {
@@ -80,11 +79,11 @@ impl<'a> Page<'a> {
             urgent: VecDeque::new(),
             others: VecDeque::new(),
         };
-        page.lay_out(link);
+        page.lay_out(has_files);
         page
     }
 
-    fn lay_out(&mut self, link: impl Fn(&JobId) -> Option<String>) {
+    fn lay_out(&mut self, has_files: impl Fn(&JobId) -> bool) {
         let tail = (self.max / 10).checked_div(self.stats.jobs.len()).unwrap_or_default().clamp(600, 8_000);
         let no_tape = Tape::default();
         for index in self.order.clone() {
@@ -97,7 +96,7 @@ impl<'a> Page<'a> {
             self.used += one.row.len();
             let tape = self.tapes.of(&job.info.id).unwrap_or(&no_tape);
             card::body(&mut one.body, job, tape, tail);
-            card::foot(&mut one.foot, job, link(&job.info.id).as_deref());
+            card::foot(&mut one.foot, job, has_files(&job.info.id));
             // Rows of further jobs are worth more than evidence beyond this.
             if self.used + one.body.len() + one.foot.len() > self.max / 4 * 3 {
                 (one.body, one.foot) = (Html::default(), Html::default());
@@ -228,20 +227,4 @@ fn policy() -> String {
         digest(STYLE),
         digest(SCRIPT)
     )
-}
-
-/// The address of a file below the page's folder, made of the parts of its path.
-#[must_use]
-pub fn address<'a>(parts: impl Iterator<Item = &'a str>) -> String {
-    let encode = |part: &str| -> String {
-        cut::head(part, 1_000)
-            .bytes()
-            .map(|byte| match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-                byte => format!("%{byte:02X}"),
-            })
-            .collect()
-    };
-    // A first part with a colon would be taken for a scheme.
-    format!("./{}", parts.map(encode).collect::<Vec<_>>().join("/"))
 }
