@@ -317,7 +317,7 @@ fn who(origin: &str) -> &'static str {
 
 /// What a call is about, in one line.
 fn subject(input: &Value) -> String {
-    const KEYS: [&str; 8] = ["command", "file_path", "path", "pattern", "description", "task_id", "query", "url"];
+    const KEYS: [&str; 8] = ["command", "file_path", "pattern", "path", "description", "task_id", "query", "url"];
     let named = KEYS.iter().find_map(|key| input.get(key).and_then(Value::as_str));
     let first = || input.as_object().and_then(|map| map.values().find_map(Value::as_str));
     cut::one_line(named.or_else(first).unwrap_or_default(), 160)
