@@ -12,7 +12,7 @@ use crate::units::{JobId, RunId};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 /// What all jobs of a run share.
 pub(super) struct RunContext {
@@ -28,6 +28,8 @@ pub(super) struct RunContext {
     pub(super) env: BTreeMap<String, String>,
     /// Names of the variables that hold keys: no child ever sees them.
     pub(super) key_names: Vec<String>,
+    /// Held while a worktree is made: side by side they would only stand in each other's way.
+    pub(super) making: Semaphore,
     /// The clock.
     pub(super) clock: Clock,
     /// The connections to model servers.

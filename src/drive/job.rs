@@ -160,6 +160,11 @@ impl JobRun<'_> {
     /// Makes the workspace. At a limit it is told to stop and waited for, so that it can take back what it has begun.
     async fn open(&self, past: Option<&mut Past>) -> Result<Workspace, Box<Outcome>> {
         let stop = self.stop.child_token();
+        // Where very many jobs begin at once, each waits for its turn: that is no fault of its repository.
+        let _turn = tokio::select! {
+            () = stop.cancelled() => return Err(Box::new(self.stopped())),
+            turn = tokio::time::timeout(self.time_left(), self.context.making.acquire()) => turn,
+        };
         let mut opening = std::pin::pin!(Workspace::open(self.job, self.context, &self.place, past, &stop));
         let limit = WORKTREE_LIMIT.min(self.time_left());
         let opened = if let Ok(opened) = tokio::time::timeout(limit, opening.as_mut()).await {

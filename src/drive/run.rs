@@ -28,6 +28,7 @@ use crate::worktree::Repository;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// A run that is to begin, or to go on.
 pub(super) struct Order<'a> {
@@ -135,6 +136,7 @@ async fn drive(order: Order<'_>) -> Result<ExitStatus> {
         worktrees: worktrees(&settings.worktrees, root)?,
         env: snapshot.env.clone(),
         key_names,
+        making: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
         clock,
         http: Arc::new(Http::new(settings.connect, concat!("runner/", env!("CARGO_PKG_VERSION")))),
         publishing,

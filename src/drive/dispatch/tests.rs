@@ -97,6 +97,7 @@ fn dispatcher(folder: &Path, jobs: Vec<PlannedJob>) -> (Dispatcher, RunInfo) {
         worktrees: folder.join("worktrees"),
         env: BTreeMap::new(),
         key_names: Vec::new(),
+        making: tokio::sync::Semaphore::new(2),
         clock,
         http: Arc::new(Http::new(Http::CONNECT, "test")),
         publishing: crate::drive::publishing::Publishing::default(),
