@@ -18,7 +18,7 @@ const HURRIED: Duration = Duration::from_secs(4);
 
 /// Closes a job and gives back its outcome, which changes only if the work could not be kept.
 pub(super) async fn close(run: &mut JobRun<'_>, workspace: Workspace, outcome: Outcome) -> Outcome {
-    let limit = if run.aborted().is_some() { HURRIED } else { LIMIT };
+    let limit = if run.hurried() { HURRIED } else { LIMIT };
     let problem = match tokio::time::timeout(limit, keep_work(run, &workspace)).await {
         Ok(Ok(())) => None,
         Ok(Err(problem)) => Some(problem),

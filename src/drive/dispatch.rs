@@ -186,8 +186,17 @@ impl Dispatcher {
         };
         self.stopped.entry(attempt).or_insert(cause);
         if let Some(abort) = self.running.get(&attempt) {
-            // The first reason stands.
-            abort.send_if_modified(|set| set.is_none() && set.replace(reason).is_none());
+            // The first reason stands, but a signal outranks a limit, at which the work is still judged.
+            let outranks = |set: AbortReason| {
+                reason == AbortReason::Interrupt && matches!(set, AbortReason::Timeout | AbortReason::CostLimit)
+            };
+            abort.send_if_modified(|set| {
+                let takes = set.is_none_or(outranks);
+                if takes {
+                    *set = Some(reason);
+                }
+                takes
+            });
         }
     }
 

@@ -38,8 +38,10 @@ pub(super) struct JobRun<'a> {
     pub(super) context: &'a RunContext,
     pub(super) reporter: &'a Reporter,
     pub(super) abort: Abort,
-    /// Cancelled when the job is aborted: for everything that is not the query.
+    /// Cancelled when the job is aborted: for everything before the query.
     pub(super) stop: CancellationToken,
+    /// Cancelled when nobody will read a judgement: for everything after the query. At a limit of the run the work is judged.
+    pub(super) hurry: CancellationToken,
     pub(super) deadline: Elapsed,
     pub(super) report: JobReport,
     /// Where this try has its things.
@@ -71,13 +73,14 @@ pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, reporter: &R
     let begun = past.as_ref().and_then(|past| past.talk.as_ref()).map(|talk| talk.stage.report.clone());
     let started_at = begun.as_ref().map_or_else(|| context.clock.now(), |report| report.started_at);
     reporter.tell(RunEventKind::JobStarted).await;
-    let stop = CancellationToken::new();
+    let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let mut run = JobRun {
         job,
         context,
         reporter,
         abort: abort.clone(),
         stop: stop.clone(),
+        hurry: hurry.clone(),
         deadline: started_at.plus(job.limits.timeout),
         report: begun.map_or_else(|| blank_report(job, started_at), |report| JobReport { info: job.info(), ..report }),
         place,
@@ -90,6 +93,9 @@ pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, reporter: &R
         if abort.wait_for(Option::is_some).await.is_ok() {
             stop.cancel();
         }
+        if abort.wait_for(|reason| reason.is_some_and(is_hurried)).await.is_ok() {
+            hurry.cancel();
+        }
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -100,6 +106,14 @@ pub(super) async fn run_job(job: &PlannedJob, context: &RunContext, reporter: &R
     run.report.attempt = run.place.number;
     run.report.attempts = vec![run.report.as_attempt(run.place.number)];
     run.report
+}
+
+/// Whether somebody wants it to be over at once: at a limit, what was done is judged all the same.
+const fn is_hurried(reason: AbortReason) -> bool {
+    match reason {
+        AbortReason::Interrupt | AbortReason::FailFast => true,
+        AbortReason::Timeout | AbortReason::CostLimit | AbortReason::LoopDetected | AbortReason::Input => false,
+    }
 }
 
 /// The report of a job of which nothing is known yet; should nothing ever be known, it says so.
@@ -294,7 +308,11 @@ impl JobRun<'_> {
     /// Runs a gate and tells about it.
     pub(super) async fn run_gate(&self, gates: &Gates, index: usize, moment: GateMoment) -> HookResult {
         self.gate_started(gates, index, moment).await;
-        let result = gates.run(index, moment, &self.stop).await;
+        let cancel = match moment {
+            GateMoment::Before | GateMoment::Stop => &self.stop,
+            GateMoment::Final => &self.hurry,
+        };
+        let result = gates.run(index, moment, cancel).await;
         self.gate_finished(gates, index, moment, &result).await;
         result
     }
@@ -328,21 +346,22 @@ impl JobRun<'_> {
         *self.abort.borrow()
     }
 
-    /// The outcome of a job that was aborted before its loop began.
+    /// Whether somebody wants it to be over at once.
+    pub(super) fn hurried(&self) -> bool {
+        self.aborted().is_some_and(is_hurried)
+    }
+
+    /// The outcome of a job that was aborted while its loop did not run.
     pub(super) fn stopped(&self) -> Outcome {
-        match self.aborted() {
-            Some(AbortReason::FailFast) => {
-                Outcome::without_loop(Reason::FailFast, "stopped because another job failed")
+        let (reason, message) = match self.aborted() {
+            Some(AbortReason::FailFast) => (Reason::FailFast, "stopped because another job failed"),
+            Some(AbortReason::Timeout) => (Reason::Timeout, "the time of the run was up before its work began"),
+            Some(AbortReason::CostLimit) => (Reason::CostLimit, "the money of the run was spent before its work began"),
+            Some(AbortReason::Interrupt | AbortReason::LoopDetected | AbortReason::Input) | None => {
+                (Reason::Interrupted, "interrupted by a signal")
             }
-            Some(
-                AbortReason::Interrupt
-                | AbortReason::Timeout
-                | AbortReason::CostLimit
-                | AbortReason::LoopDetected
-                | AbortReason::Input,
-            )
-            | None => Outcome::without_loop(Reason::Interrupted, "interrupted by a signal"),
-        }
+        };
+        Outcome::without_loop(reason, message)
     }
 
     fn out_of_time(&self, what: &str) -> Outcome {

@@ -26,7 +26,7 @@ pub(super) async fn judge(
         Ok(changed) => {
             let gates = final_gates(run, workspace, gates, &terminal, changed).await;
             // A signal while the gates ran: what they said is not a judgement.
-            if run.aborted().is_some() && terminal.abort.is_none() {
+            if run.hurried() && terminal.abort.is_none() {
                 return Outcome { terminal: Some(terminal), ..run.stopped() };
             }
             let green_with_protected_changes =

@@ -147,6 +147,25 @@ fn a_run_that_is_out_of_time_judges_what_was_done() {
 }
 
 #[test]
+fn a_fix_that_is_proven_when_the_run_is_out_of_time_has_passed() {
+    let mock = Mock::start(Script::made(|request| match request.turn() {
+        1 => tool("Bash", json!({"command": "echo more >> log.txt"})),
+        _ => Answer::hang(),
+    }));
+    let gate = "\n[[stop_hooks]]\nname = 'more'\nrun = 'grep -q more log.txt'\nbefore = 'fail'\n";
+    let slow = "\n[worktree]\nsetup = ['sleep 100']\n";
+    let case = Case::new(&[("log.txt", "")])
+        .args(&["--timeout", "2500ms"])
+        .job("first", &job(&mock, "first", gate))
+        .job("slow", &job(&mock, "slow", slow));
+    let ran = case.run().expect(1);
+    assert_eq!(ran.ending("first"), "passed completed_at_limit aborted_streaming");
+    assert_eq!(ran.result("first")["gates"][0]["after"], "pass");
+    // One that had not even begun its work is out of time, and nobody sent a signal.
+    assert_eq!(ran.ending("slow"), "failed timeout -");
+}
+
+#[test]
 fn jobs_that_share_a_cap_never_pass_it() {
     // Each answer costs $0.03: 5,000 tokens of input at $3 and 1,000 of output at $15 for a million.
     let answer = tool("Bash", json!({"command": "echo more >> log.txt"})).usage(5_000, 1_000);
