@@ -337,6 +337,12 @@ impl Prices {
     }
 }
 
+/// The FNV-1a hash of a text: the same on every machine and for ever, and no secret.
+#[must_use]
+pub fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

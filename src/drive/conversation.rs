@@ -24,7 +24,7 @@ use crate::query::{
 };
 use crate::report::json::TranscriptMeta;
 use crate::tools::{ToolContext, Toolbox};
-use crate::units::Tokens;
+use crate::units::{Tokens, fnv1a};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use tokio::sync::RwLock;
@@ -275,7 +275,8 @@ fn params(
         deadline: run.deadline,
         patience: run.context.patience,
         loop_limit: job.limits.loop_limit,
-        seed: seed(&session(run)),
+        // Each job has its own chance, the same job of the same run always the same.
+        seed: fnv1a(&session(run)),
         hooks: hooks.order().iter().filter_map(|hook| rule(hooks, *hook)).collect(),
         tools: USABLE,
         clear_agents: job.tool_hooks.iter().any(|hook| hook.matches.matches(AGENT.name)),
@@ -323,9 +324,4 @@ const fn on_red(on_fail: OnFail) -> OnRed {
         OnFail::Block => OnRed::Block,
         OnFail::Stop => OnRed::Stop,
     }
-}
-
-/// The FNV-1a hash of a name: each job has its own chance, the same job of the same run always the same.
-fn seed(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

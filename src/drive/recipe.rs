@@ -4,6 +4,7 @@ use super::select::Selected;
 use crate::cli::RunArgs;
 use crate::load::Snapshot;
 use crate::plan::{PlannedJob, Source};
+use crate::units::fnv1a;
 use crate::worktree::Repository;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -83,13 +84,8 @@ pub(super) async fn prints(jobs: &[PlannedJob], root: &Path) -> BTreeMap<String,
             Source::Fixture(_) => None,
         };
         let plan = format!("{job:?}").replace(&*root.to_string_lossy(), "");
-        let print = Print { plan: format!("{:016x}", hash(&plan)), model: job.model.name.clone(), base };
+        let print = Print { plan: format!("{:016x}", fnv1a(&plan)), model: job.model.name.clone(), base };
         prints.insert(job.id.to_string(), print);
     }
     prints
-}
-
-/// FNV-1a.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

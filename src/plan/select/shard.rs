@@ -1,6 +1,7 @@
 //! [`Shard`]: one of so many parts of a batch. Jobs that need each other stay together.
 
 use crate::plan::PlannedJob;
+use crate::units::fnv1a;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -136,11 +137,9 @@ fn families(jobs: &[PlannedJob]) -> Vec<usize> {
     (0..jobs.len()).map(|at| head(&heads, at)).collect()
 }
 
-/// FNV-1a, mixed: the same for the same name for ever.
+/// The same for the same name for ever.
 fn hash(name: &str) -> u64 {
-    let hash = name
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = fnv1a(name);
     // Its low bits alone are too much alike for names that differ in one letter.
     (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
