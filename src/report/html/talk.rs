@@ -3,8 +3,8 @@
 use super::door::{Html, size};
 use super::lanes::seconds;
 use super::money;
-use super::tape::UsageValue;
 use crate::report::cut;
+use crate::report::json::UsageValue;
 use crate::units::{Usage, Usd};
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! When a job did what: read line by line from `events.jsonl`, which only ever grows.
 
-use crate::units::{JobId, Tokens, Usage, Usd};
+use crate::report::json::UsageValue;
+use crate::units::{JobId, Usage, Usd};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -76,20 +77,6 @@ struct Line<'a> {
     code: Option<String>,
     duration_s: Option<f64>,
     wait_s: Option<f64>,
-}
-
-/// Token counts as lines of both files carry them.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct UsageValue {
-    #[serde(rename = "input_tokens")]
-    input: u64,
-    #[serde(rename = "cache_read_tokens")]
-    cache_read: u64,
-    #[serde(rename = "cache_write_tokens")]
-    cache_write: u64,
-    #[serde(rename = "output_tokens")]
-    output: u64,
 }
 
 /// The times of the jobs of a page.
@@ -222,20 +209,10 @@ impl Tape {
     }
 }
 
-impl From<UsageValue> for Usage {
-    fn from(value: UsageValue) -> Self {
-        Self {
-            input: Tokens(value.input),
-            cache_read: Tokens(value.cache_read),
-            cache_write: Tokens(value.cache_write),
-            output: Tokens(value.output),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Tokens;
 
     fn tape(lines: &[&str]) -> Tape {
         let mut tape = Tape::default();

@@ -17,3 +17,4 @@ pub use savepoint::{
 };
 pub use transcript::{TranscriptMeta, compaction_line, message_line, meta_line, turn_line};
 pub use value::SCHEMA;
+pub(in crate::report) use value::UsageValue;

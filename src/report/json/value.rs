@@ -1,15 +1,15 @@
 //! Values that several of the files carry.
 
-use crate::units::{Elapsed, Usage, Usd};
-use serde::Serialize;
+use crate::units::{Elapsed, Tokens, Usage, Usd};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The version of all JSON that the runner writes.
 pub const SCHEMA: u32 = 1;
 
-/// Token counts.
-#[derive(Serialize)]
-pub(super) struct UsageValue {
+/// Token counts, as all files carry them.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(in crate::report) struct UsageValue {
     #[serde(rename = "input_tokens")]
     input: u64,
     #[serde(rename = "cache_read_tokens")]
@@ -27,6 +27,17 @@ impl From<&Usage> for UsageValue {
             cache_read: usage.cache_read.0,
             cache_write: usage.cache_write.0,
             output: usage.output.0,
+        }
+    }
+}
+
+impl From<UsageValue> for Usage {
+    fn from(value: UsageValue) -> Self {
+        Self {
+            input: Tokens(value.input),
+            cache_read: Tokens(value.cache_read),
+            cache_write: Tokens(value.cache_write),
+            output: Tokens(value.output),
         }
     }
 }

@@ -4,7 +4,8 @@ use super::codes::{by_code, maybe, schema};
 use crate::event::{AttemptReport, GateReport, GateStatus, JobInfo, JobReport, LoopCounts};
 use crate::outcome::{HookEvidence, ModelError, Outcome, Reason, Terminal, Transition};
 use crate::query::Layer;
-use crate::units::{Elapsed, JobId, Tokens, Turns, Usage, Usd};
+use crate::report::json::value::UsageValue;
+use crate::units::{Elapsed, JobId, Turns, Usd};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -50,29 +51,6 @@ struct ResultFile {
     terminal_message: Option<String>,
     #[serde(default)]
     hook: Option<HookValue>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-pub(super) struct UsageValue {
-    #[serde(rename = "input_tokens")]
-    input: u64,
-    #[serde(rename = "cache_read_tokens")]
-    cache_read: u64,
-    #[serde(rename = "cache_write_tokens")]
-    cache_write: u64,
-    #[serde(rename = "output_tokens")]
-    output: u64,
-}
-
-impl From<UsageValue> for Usage {
-    fn from(value: UsageValue) -> Self {
-        Self {
-            input: Tokens(value.input),
-            cache_read: Tokens(value.cache_read),
-            cache_write: Tokens(value.cache_write),
-            output: Tokens(value.output),
-        }
-    }
 }
 
 #[derive(Deserialize)]

@@ -5,11 +5,12 @@
 
 use super::codes::{by_code, schema};
 use super::message::MessageLine;
-use super::result::{UsageValue, job_report};
+use super::result::job_report;
 use crate::event::JobReport;
 use crate::outcome::Transition;
 use crate::query::{History, Message, Past, Saved};
 use crate::report::json::savepoint::{Given, Stand};
+use crate::report::json::value::UsageValue;
 use crate::units::{Usage, Usd};
 use serde::Deserialize;
 use serde_json::Value;
