@@ -7,7 +7,8 @@ use crate::error::{Error, Kind, Result};
 use crate::exit::ExitStatus;
 use crate::load::Snapshot;
 use crate::process::Environment;
-use crate::publish::{bundle_of, find, result_of, token_names};
+use crate::publish::{bundle_of, result_of, token_names};
+use crate::store::find;
 use crate::worktree::{ApplyFault, Repository};
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use crate::outcome::Verdict;
 use crate::report::compare::Comparison;
 use crate::report::json::result_file;
 use crate::spec::nearest_word;
-use crate::store::{Held, RunLock, Runs, StoredRun, load};
+use crate::store::{Held, RunLock, Runs, StoredRun, find, load};
 use crate::units::{Usd, show_duration};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -23,9 +23,11 @@ pub(super) fn runs_of(snapshot: &Snapshot) -> Runs {
 
 /// A run that a person names.
 pub(super) fn named(said: &str, snapshot: &Snapshot) -> Result<StoredRun> {
-    let folder = runs_of(snapshot).find(said, &snapshot.cwd)?;
-    let shown = folder.strip_prefix(&snapshot.cwd).unwrap_or(&folder).display().to_string();
-    load(&folder, &shown)
+    read(&runs_of(snapshot).find(said, &snapshot.cwd)?, snapshot)
+}
+
+fn read(folder: &Path, snapshot: &Snapshot) -> Result<StoredRun> {
+    load(folder, &folder.strip_prefix(&snapshot.cwd).unwrap_or(folder).display().to_string())
 }
 
 /// Lists runs.
@@ -99,17 +101,12 @@ fn run_json(run: &StoredRun) -> Value {
 
 /// Shows a run or a job.
 pub(super) fn show(args: &ShowArgs, snapshot: &Snapshot) -> Result<ExitStatus> {
-    let (run, job) = match named(&args.what, snapshot) {
-        Ok(stored) => (stored, None),
-        Err(error) => match args.what.rsplit_once('/') {
-            Some((run, job)) if !run.is_empty() => (named(run, snapshot)?, Some(job)),
-            _ => return Err(error),
-        },
-    };
+    let place = find(snapshot.repository_root().unwrap_or(&snapshot.cwd), &snapshot.cwd, &args.what)?;
+    let run = read(&place.run, snapshot)?;
     for trouble in &run.trouble {
         say::error(&format!("warning: {trouble}\n"));
     }
-    let Some(job) = job else {
+    let Some(job) = place.job else {
         let text = match args.format {
             PlanFormat::Json => {
                 let jobs: Vec<Value> = run.reports.iter().flatten().map(|report| job_json(&run, report)).collect();
@@ -122,22 +119,14 @@ pub(super) fn show(args: &ShowArgs, snapshot: &Snapshot) -> Result<ExitStatus> {
         say::result(&text);
         return Ok(ExitStatus::Passed);
     };
-    let names: Vec<&str> = run.record.info.jobs.iter().map(|job| job.id.as_str()).collect();
-    let Some(place) = names.iter().position(|name| *name == job) else {
-        let error = Error::usage(format!("the run {} has no job `{job}`", run.record.info.id));
-        return Err(match nearest_word(&names, job) {
-            Some(near) => error.hint(format!("you may have meant `{near}`")),
-            None => error.hint(format!("it has {}", names.join(", "))),
-        });
-    };
-    let folder = run.folder.join("jobs").join(job);
-    let Some(report) = run.reports.get(place).and_then(Option::as_ref) else {
+    let folder = run.folder.join("jobs").join(job.as_str());
+    let Some(report) = run.reports.iter().flatten().find(|report| report.info.id == job) else {
         say::result(&format!("{job}: it has not ended ({})\n", state(&run)));
         return Ok(ExitStatus::Passed);
     };
     match args.format {
         PlanFormat::Json => say::result(&format!("{:#}\n", job_json(&run, report))),
-        PlanFormat::Pretty => say::result(&job_text(&run, report, &folder)),
+        PlanFormat::Pretty => say::result(&job_text(report, &folder)),
     }
     for (wanted, file) in [(args.diff, "diff.patch"), (args.transcript, "transcript.jsonl")] {
         if wanted {
@@ -177,7 +166,7 @@ fn run_text(run: &StoredRun) -> String {
     text
 }
 
-fn job_text(run: &StoredRun, report: &JobReport, folder: &Path) -> String {
+fn job_text(report: &JobReport, folder: &Path) -> String {
     let outcome = &report.outcome;
     let mut text = format!("{}: {outcome}\n", report.info.id);
     let mut line = |label: &str, value: String| {
@@ -221,7 +210,6 @@ fn job_text(run: &StoredRun, report: &JobReport, folder: &Path) -> String {
     if !outcome.detail.is_empty() {
         let _ = writeln!(text, "{}", outcome.detail.trim_end());
     }
-    let _ = run;
     text
 }
 

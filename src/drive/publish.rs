@@ -8,7 +8,8 @@ use crate::exit::ExitStatus;
 use crate::load::Snapshot;
 use crate::model::Http;
 use crate::output::Files;
-use crate::publish::{DiffPolicy, Fault, Place, Publisher, Seal, find, jobs_of, read_job, token_names};
+use crate::publish::{DiffPolicy, Fault, Publisher, Seal, jobs_of, read_job, token_names};
+use crate::store::{Place, find};
 use crate::units::JobId;
 use crate::worktree::{Pushed, Repository};
 

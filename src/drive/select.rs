@@ -2,6 +2,7 @@
 
 use super::dispatch::Before as Earlier;
 use super::job::blank_report;
+use super::look::named;
 use super::say;
 use crate::cli::JobArgs;
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::outcome::{Outcome, Reason, Verdict};
 use crate::plan::select::{Before, Choice, Chosen, Filter, Shard, choose, from_ci};
 use crate::plan::{Plan, PlannedJob};
 use crate::spec::nearest_word;
-use crate::store::{Runs, StoredRun, load};
+use crate::store::StoredRun;
 use crate::units::{Elapsed, JobId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +30,7 @@ pub(super) struct Selected {
 /// # Errors
 /// Says what is wrong with a flag, or that nothing is left.
 pub(super) fn select(args: &JobArgs, snapshot: &Snapshot, plan: &mut Plan) -> Result<Selected> {
-    let runs = Runs::at(snapshot.repository_root().unwrap_or(&snapshot.cwd));
-    let run = |said: &str| runs.find(said, &snapshot.cwd).and_then(|folder| load(&folder, said));
+    let run = |said: &str| named(said, snapshot);
     let mut choice = Choice { filter: filter(args)?, ..Choice::default() };
     if choice.filter.as_ref().is_some_and(Filter::asks_before) {
         choice.before = before(&run("last")?);

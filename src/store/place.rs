@@ -1,7 +1,8 @@
 //! Finds the run, and perhaps the job, that a person names.
 
+use super::Runs;
 use crate::error::{Error, Result};
-use crate::store::Runs;
+use crate::spec::nearest_word;
 use crate::units::JobId;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,14 @@ pub fn find(root: &Path, cwd: &Path, name: &str) -> Result<Place> {
     if run.join("jobs").join(job).is_dir() {
         return Ok(Place { run, job: Some(id) });
     }
-    Err(Error::usage(format!("the run {} has no job `{job}`", run.display())))
+    let error = Error::usage(format!("the run {} has no job `{job}`", run.display()));
+    let folders = std::fs::read_dir(run.join("jobs")).into_iter().flatten().flatten();
+    let names: Vec<String> = folders.filter_map(|folder| folder.file_name().into_string().ok()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Err(match nearest_word(&names, job) {
+        Some(near) => error.hint(format!("you may have meant `{near}`")),
+        None => error.hint(format!("`runner show {}` lists its jobs", run.display())),
+    })
 }
 
 #[cfg(test)]
