@@ -9,7 +9,7 @@ use crate::event::{JobReport, RunEvent, RunEventKind, RunInfo};
 use crate::exit::ExitStatus;
 use crate::load::Snapshot;
 use crate::outcome::{Outcome, Reason};
-use crate::output::{Sink, SinkSettings};
+use crate::output::{Sink, SinkSettings, copy_files};
 use crate::plan::select::Shard;
 use crate::report::merge::{Merged, Part, merge};
 use crate::store::StoredRun;
@@ -107,7 +107,9 @@ fn write(
         };
         if let Some(run) = stored.get(*place) {
             sink.told_in(&job.id, &run.folder);
-            copy(&run.folder.join("jobs").join(job.id.as_str()), &folder.join("jobs").join(job.id.as_str()))?;
+            let (from, to) = (run.folder.join("jobs").join(job.id.as_str()), folder.join("jobs").join(job.id.as_str()));
+            // The result is written anew.
+            copy_files(&from, &to, &|name| name != "result.json")?;
         }
         at = at.max(report.started_at.plus(report.duration));
         verdicts.push(super::dispatch::counted(&report));
@@ -119,22 +121,4 @@ fn write(
     sink.handle(&RunEvent { at, job: None, kind: RunEventKind::RunFinished { exit } });
     let warnings = sink.finish();
     Ok(if warnings.is_empty() { exit } else { exit.max(ExitStatus::Error) })
-}
-
-/// The files of a job, under two names where the file system can, else copied. Its result is written anew.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    let read = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().collect::<Vec<_>>();
-    fs::create_dir_all(to).map_err(|error| Error::io("make", to, &error))?;
-    for entry in read(from) {
-        let (path, target) = (entry.path(), to.join(entry.file_name()));
-        let Ok(kind) = entry.file_type() else { continue };
-        if kind.is_dir() {
-            copy(&path, &target)?;
-        } else if kind.is_file() && entry.file_name() != "result.json" && !target.exists() {
-            fs::hard_link(&path, &target)
-                .or_else(|_| fs::copy(&path, &target).map(drop))
-                .map_err(|error| Error::io("copy", &path, &error))?;
-        }
-    }
-    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::units::JobId;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -97,6 +98,26 @@ impl RunFolder {
     }
 }
 
+/// Copies the files of a folder, and of the folders below, into another one. Links and what is no file are left out, and so are
+/// names at the top that are not `wanted`. What is there already is replaced.
+///
+/// # Errors
+/// Names the path that cannot be read or written.
+pub fn copy_files(from: &Path, to: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> Result<()> {
+    fs::create_dir_all(to).map_err(|error| Error::io("make", to, &error))?;
+    let entries = fs::read_dir(from).map_err(|error| Error::io("read", from, &error))?;
+    for entry in entries.flatten().filter(|entry| wanted(&entry.file_name())) {
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().map_err(|error| Error::io("read", &path, &error))?;
+        if kind.is_dir() {
+            copy_files(&path, &target, &|_| true)?;
+        } else if kind.is_file() {
+            fs::copy(&path, &target).map_err(|error| Error::io("copy", &path, &error))?;
+        }
+    }
+    Ok(())
+}
+
 /// Puts what follows the last newline of a file into a file beside it.
 fn mend(path: &Path) -> std::io::Result<()> {
     let bytes = match fs::read(path) {
@@ -146,6 +167,28 @@ mod tests {
         assert_eq!(folder.patch(&job), path.join("jobs/fix/diff.patch"));
         let again = RunFolder::create(&path, [&job]).unwrap_err();
         assert!(again.to_string().contains("there already"), "{again}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_are_copied_and_links_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (from, to) = (root.path().join("from"), root.path().join("to"));
+        fs::create_dir_all(from.join("tools/deep")).unwrap();
+        for (name, text) in [("diff.patch", "new"), ("tools/deep/log", "x"), ("result.json", "{}")] {
+            fs::write(from.join(name), text).unwrap();
+        }
+        std::os::unix::fs::symlink("/etc/hostname", from.join("link")).unwrap();
+        fs::create_dir(&to).unwrap();
+        fs::write(to.join("diff.patch"), "older").unwrap();
+        copy_files(&from, &to, &|name| name != "result.json").unwrap();
+        assert_eq!(fs::read_to_string(to.join("diff.patch")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(to.join("tools/deep/log")).unwrap(), "x");
+        assert!(!to.join("result.json").exists() && to.join("link").symlink_metadata().is_err());
+        // Each is a file of its own: what is added to one later is not in the other.
+        fs::write(from.join("diff.patch"), "later").unwrap();
+        assert_eq!(fs::read_to_string(to.join("diff.patch")).unwrap(), "new");
+        assert!(copy_files(&root.path().join("none"), &to, &|_| true).unwrap_err().to_string().contains("none"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod sink;
 mod transcript;
 
 pub use file::{Files, Lines};
-pub use folder::RunFolder;
+pub use folder::{RunFolder, copy_files};
 pub use github::GithubFiles;
 pub use html::write_html;
 pub use screen::Format;

@@ -6,16 +6,14 @@ use crate::drive::place::attempt_folder;
 use crate::drive::publishing::publish;
 use crate::event::{JobReport, RunEventKind};
 use crate::outcome::{Outcome, Reason, Verdict};
+use crate::output::copy_files;
 use crate::report::json;
 use crate::schedule::{Attempt, Cause};
 use crate::units::{Usage, Usd};
-use std::fs;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 /// What of an attempt's folder stands in its job's folder once it decides.
-const FILES: [&str; 2] = ["transcript.jsonl", "diff.patch"];
+const FILES: [&str; 3] = ["transcript.jsonl", "diff.patch", "tools"];
 
 impl Dispatcher {
     /// Keeps how an attempt ended, on the disk too where the job may have several.
@@ -49,8 +47,8 @@ impl Dispatcher {
         if planned.course.tries() > 1 {
             let from = self.context.folder.join(attempt_folder(&planned.id, number));
             let to = self.context.job_folder(&planned.id);
-            if let Err(error) = show(&from, &to) {
-                let text = format!("the files of attempt {number} could not be copied to {}: {error}", to.display());
+            if let Err(error) = copy_files(&from, &to, &|name| FILES.iter().any(|file| name == *file)) {
+                let text = format!("the files of attempt {number} do not stand in the job's folder: {error}");
                 self.tell(Some(self.jobs[job].id.clone()), RunEventKind::Warning(text));
             }
         }
@@ -98,32 +96,4 @@ fn whole(deciding: &JobReport, all: &[JobReport], side_by_side: u32) -> JobRepor
         report.outcome = Outcome { reason: Reason::CompletedFlaky, message, ..report.outcome };
     }
     report
-}
-
-/// Puts the files of an attempt where those of its job are looked for.
-fn show(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for name in FILES {
-        if from.join(name).is_file() {
-            link(&from.join(name), &to.join(name))?;
-        }
-    }
-    let tools = to.join("tools");
-    fs::create_dir_all(&tools)?;
-    for entry in fs::read_dir(from.join("tools"))? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            link(&entry.path(), &tools.join(entry.file_name()))?;
-        }
-    }
-    Ok(())
-}
-
-/// One file under two names, where the file system can; else a copy.
-fn link(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::remove_file(to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop))
 }
