@@ -110,7 +110,11 @@ impl Scheduler {
         for (job, node) in self.nodes.iter_mut().enumerate() {
             match &mut node.known {
                 Known::New => {}
-                Known::Tried(ended) => self.jobs[job].ended = std::mem::take(ended),
+                Known::Tried(ended) => {
+                    let passed = ended.iter().find(|(_, end)| **end == End::Passed).map(|(number, _)| *number);
+                    self.jobs[job].passed = passed;
+                    self.jobs[job].ended = std::mem::take(ended);
+                }
                 Known::Decided { passed } => {
                     self.jobs[job].decided = true;
                     self.left -= 1;
@@ -144,6 +148,9 @@ impl Scheduler {
         let attempts = self.nodes[job].attempts.max(1);
         let last = self.jobs[job].ended.keys().next_back().copied().unwrap_or_default();
         self.jobs[job].next = attempts.max(last) + 1;
+        if self.jobs[job].passed.is_some() {
+            return self.follow_up(job, last, out);
+        }
         let open: Vec<u32> = (1..=attempts).filter(|number| !self.jobs[job].ended.contains_key(number)).collect();
         for number in &open {
             self.queue(job, *number);
@@ -290,8 +297,9 @@ impl Scheduler {
                 continue;
             }
             // One that was tried before has an end; it just gets no further try.
-            match self.jobs[job].ended.keys().next_back().copied() {
-                Some(last) => self.decide(job, Decision::By(last), false, out),
+            let passed = self.jobs[job].passed;
+            match passed.or_else(|| self.jobs[job].ended.keys().next_back().copied()) {
+                Some(number) => self.decide(job, Decision::By(number), passed.is_some(), out),
                 None => self.decide(job, Decision::Skipped(Skip::Halted(cause)), false, out),
             }
         }

@@ -25,7 +25,7 @@ pub enum Known {
     /// Nothing: it is to be run.
     #[default]
     New,
-    /// These attempts have ended, none of them with a pass.
+    /// These attempts have ended. With a pass among them the job only has to be decided.
     Tried(BTreeMap<u32, End>),
     /// It was decided.
     Decided {

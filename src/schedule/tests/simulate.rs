@@ -58,7 +58,13 @@ fn seeded(rng: &mut Rng) -> (Vec<Node>, Limits) {
             0 if resumed => Known::Decided { passed: rng.chance(70) },
             1 if resumed => {
                 let tries = rng.below(u64::from(attempts + retries) + 1) as u32;
-                Known::Tried((1..=tries).map(|number| (number, End::Failed { again: rng.chance(60) })).collect())
+                let mut ended: BTreeMap<u32, End> =
+                    (1..=tries).map(|number| (number, End::Failed { again: rng.chance(60) })).collect();
+                // It was killed after an attempt had passed, and before its job was decided.
+                if tries > 0 && rng.chance(20) {
+                    ended.insert(1 + rng.below(u64::from(tries)) as u32, End::Passed);
+                }
+                Known::Tried(ended)
             }
             _ => Known::New,
         };
