@@ -41,11 +41,13 @@ impl Signals {
 
     /// What the next signal asks for.
     pub(super) async fn next(&mut self) -> Asked {
+        // Of several at once, the question first: after the others there is nothing left to ask about.
         tokio::select! {
+            biased;
+            _ = self.status.recv() => Asked::Status,
+            _ = self.pause.recv() => Asked::Pause,
             _ = self.interrupt.recv() => Asked::End(ExitStatus::Interrupted),
             _ = self.terminate.recv() => Asked::End(ExitStatus::Terminated),
-            _ = self.pause.recv() => Asked::Pause,
-            _ = self.status.recv() => Asked::Status,
         }
     }
 }
